@@ -31,7 +31,7 @@ from ansible.module_utils.named_classes import kafka_processes
 from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
-from ansible.module_utils.written_files import others_change
+from ansible.module_utils.written_files import others_change, read_record
 from ansible.module_utils.zookeeper_login import certificate_options, zookeeper_login
 
 DOCUMENTATION = """
@@ -143,6 +143,7 @@ def read_node(asked: dict) -> dict:
         "ports_in_use": _part(lambda: ports_in_use(asked["host"], asked["ports"])),
         "config": _part(lambda: config(asked["config_file"])),
         "secrets_keys": _part(lambda: secrets_keys(asked["secrets_file"])),
+        "secrets_written": _part(lambda: secrets_written(asked["secrets_file"])),
         "secrets_readable": _part(
             lambda: secrets_readable(
                 asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0]
@@ -245,6 +246,11 @@ def secrets_keys(path: str) -> list | None:
     """The names in the secrets file; never a value."""
     text = read_text(path) if path else None
     return None if text is None else sorted(properties_of(text))
+
+
+def secrets_written(path: str) -> bool:
+    """Whether this tool has a record of the secrets file."""
+    return bool(path) and read_record(path) is not None
 
 
 def stops_as(service: object) -> int | None:

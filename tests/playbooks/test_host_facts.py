@@ -59,6 +59,9 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     assert broker.machine == controller.machine == f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
     assert isinstance(broker.other_kafkas, dict) and isinstance(controller.other_kafkas, dict)
     assert (broker.secrets_keys, broker.secrets_readable) == (("password.encoder.secret",), "")
+    assert broker.secrets_written is True
+    (node.directory / ".secrets.properties.kraft-runbook").unlink()
+    assert gather_host_facts(node.spec, [1])[1].secrets_written is False
 
 
 @pytest.mark.long

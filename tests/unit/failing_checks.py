@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from observations import (
     CLUSTER_ID,
+    SPEC,
     WHY,
     a_controller,
     apart,
@@ -57,6 +58,7 @@ from kraft_runbook.cluster.replica_directories import IdsApart
 from kraft_runbook.cluster.secrets_seen import SecretsSeen
 from kraft_runbook.cluster.stores import StoreSeen
 
+ENCODER = "password.encoder.secret"
 FAILS: dict[str, list[Case]] = {
     "KRB-PRE-002": [
         (F, None, lambda s: s, "the migration is already final: ZkMigrationState is 3 on controllers 101, 102, 103"),
@@ -310,6 +312,14 @@ FAILS: dict[str, list[Case]] = {
             None,
             on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"),
             "node 2: /x belongs to root",
+        )
+    ],
+    "KRB-PRE-134": [
+        (
+            Z,
+            None,
+            both(*(on_host(i, secrets_keys=("a.b", ENCODER), secrets_written=i == 1) for i in SPEC.node_ids)),
+            f"{SPEC.secrets_file} of nodes 2, 3, 101, 102, 103 has a.b too",
         )
     ],
     "KRB-PRE-127": [

@@ -109,6 +109,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
             for key in spec.secrets
             if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)
         ),
+        secrets_written=True,
         secrets_readable="",
         other_hands={},
         configuration_managers=(),

@@ -206,6 +206,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-127": (Z, None, on_host(2, secrets=WHY), "broker 2"),
     "KRB-PRE-123": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-077": (F, None, on_host(2, secrets_keys=WHY), "node 2"),
+    "KRB-PRE-134": (Z, None, on_host(2, secrets_keys=("a",), secrets_written=WHY), "node 2: a test did not read it"),
     "KRB-PRE-040": (Z, None, on_host(2, clock_skew_seconds=WHY), "node 2"),
     "KRB-PRE-041": (Z, None, on_host(101, ports_in_use=WHY), "controller 101"),
     "KRB-PRE-042": (Z, None, on_host(2, free_bytes=WHY), "node 2"),

@@ -200,6 +200,8 @@ class HostState:
     """
     secrets_keys: tuple[str, ...] | Unread | None = Unread("not examined")
     """The names of the properties in the host's secrets file, never a value; None where there is no such file."""
+    secrets_written: bool | Unread = Unread("not examined")
+    """Whether this tool wrote that file: it has a record of it."""
     secrets_readable: str | Unread | None = Unread("not examined")
     """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file.
     """

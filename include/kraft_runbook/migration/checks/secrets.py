@@ -14,13 +14,16 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Listener
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.checks.controller_logins import name_nodes
 from kraft_runbook.migration.checks.logins_seen import login_of
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
 from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.runbook.secret_checks import CODES
 
+CHECKS.take(*HOST_CHECKS.of(*CODES), stages=UNTIL_FINALIZED)
 PLAIN = SaslMechanism.PLAIN.value
 JUDGED_ELSEWHERE = "plain.sasl.server.callback.handler.class"
 
