@@ -32,7 +32,7 @@ from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
 from ansible.module_utils.written_files import others_change, read_record
-from ansible.module_utils.zookeeper_login import certificate_options, zookeeper_login
+from ansible.module_utils.zookeeper_login import certificate_options, login_file_of, zookeeper_login
 
 DOCUMENTATION = """
 module: kafka_host_facts
@@ -145,10 +145,9 @@ def read_node(asked: dict) -> dict:
         "secrets_keys": _part(lambda: secrets_keys(asked["secrets_file"])),
         "secrets_written": _part(lambda: secrets_written(asked["secrets_file"])),
         "secrets_readable": _part(
-            lambda: secrets_readable(
-                asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0]
-            )
+            lambda: readable(asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0])
         ),
+        "login_readable": _part(lambda: login_readable(manager, service.pid if service else 0, asked["log_dirs"][0])),
         "formatted_cluster_id": _part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": _part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": _part(lambda: unreachable(asked["must_reach"])),
@@ -277,12 +276,21 @@ def other_kafkas(pid: int) -> dict:
     return {each: user for each, user in kafka_processes().items() if each not in own}
 
 
-def secrets_readable(path: str, service: object, pid: int, log_dir: str) -> str | None:
-    """Why the user that runs Kafka can't read the secrets file; empty where it can."""
+def readable(path: str | None, service: object, pid: int, log_dir: str) -> str | None:
+    """Why the user that runs Kafka can't read a file; empty where it can; None where no such file is."""
     if not path or not is_there(path):
         return None
     uid, gid, _ = kafka_user(service, pid, log_dir)
     return unreadable(path, uid, gid)
+
+
+def login_readable(service: object, pid: int, log_dir: str) -> str | None:
+    """The same of the login file that its JVM is given; None where it is given none. One that is not there stops the
+    JVM too.
+    """
+    path = login_file_of(service, pid)
+    found = readable(path, service, pid, log_dir)
+    return f"{path} is not there" if path and found is None else found
 
 
 def cluster_id(log_dir: str) -> str | None:

@@ -1,16 +1,20 @@
-"""Read, and change nothing: whether key stores and trust stores are there and open with their passwords, and whether
-nodes' files hold the secrets that would be written.
+"""Read, and change nothing: whether key stores and trust stores are there and open with their passwords, whether the
+user that runs Kafka can read them, and whether nodes' files hold the secrets that would be written.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.java import any_java
 from ansible.module_utils.kafka_host import HostError, why
+from ansible.module_utils.kafka_user import kafka_user, unreadable
 from ansible.module_utils.key_stores import SECONDS, Unknown, Wrong, opened
 from ansible.module_utils.node_secrets import told
 from ansible.module_utils.references import Lacking, followed
@@ -24,7 +28,8 @@ description:
   - The result has the certificates of each, which are no secret. Passwords that are compared are digests in it.
 options:
   nodes:
-    description: The nodes on this host, each with its C(node_id) and C(name), the service. They are read side by side.
+    description: The nodes on this host, each with its C(node_id), C(name), the service, and C(log_dirs). They are read
+      side by side.
     type: list
     elements: dict
     required: true
@@ -50,9 +55,20 @@ def main() -> None:
     def secured(node: dict) -> dict:
         service = service_manager(module.params["manager"], node["name"], module.params["socket"], SECONDS)
         own = asked[str(node["node_id"])]
+
+        @functools.lru_cache(maxsize=None)
+        def whose() -> tuple:
+            pid = 0  # where that is not told, the service's definition says whose it is
+            with contextlib.suppress(HostError, subprocess.SubprocessError):
+                pid = service.status().pid
+            return kafka_user(service, pid, node["log_dirs"][0])[:2]
+
+        def refused(path: str) -> str:
+            return unreadable(path, *whose())
+
         return {
-            "stores": [look(each, own["secrets"]["providers"], service) for each in own["stores"]],
-            "secrets": told(own["secrets"]),
+            "stores": [look(each, own["secrets"]["providers"], service, refused) for each in own["stores"]],
+            "secrets": told(own["secrets"], refused),
         }
 
     with ThreadPoolExecutor(max(1, len(nodes))) as pool:
@@ -60,8 +76,10 @@ def main() -> None:
     module.exit_json(changed=False, host_state={"secured": found})
 
 
-def look(store: dict, providers: dict, service: object) -> dict:
-    """What is wrong with one store (``wrong``), why that can't be told (``unread``), or its ``certificates`` in PEM."""
+def look(store: dict, providers: dict, service: object, refused: Callable[[str], str]) -> dict:
+    """What is wrong with one store (``wrong``), why that can't be told (``unread``), or its ``certificates`` in PEM.
+    ``refused``: why Kafka's user can't read a path; empty where it can.
+    """
 
     def java() -> str:
         try:
@@ -70,14 +88,17 @@ def look(store: dict, providers: dict, service: object) -> dict:
             raise Unknown(error.problem) from None
 
     try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # ``opened`` tells that
+            if why_not := refused(store["path"]):
+                raise Wrong(why_not)
         passwords = [_resolved(store[each], providers) for each in ("password", "key_password")]
         return {"certificates": opened(store, *passwords, java)}
     except Wrong as error:
         return {"wrong": str(error)}
     except OSError as error:
         return {"unread": why(error)}
-    except (Unknown, subprocess.SubprocessError, ValueError) as error:
-        return {"unread": str(error) if isinstance(error, Unknown) else type(error).__name__}
+    except (Unknown, HostError, subprocess.SubprocessError, ValueError) as error:
+        return {"unread": str(error) if isinstance(error, (Unknown, HostError)) else type(error).__name__}
 
 
 def _resolved(password: dict, providers: dict) -> str | None:

@@ -76,8 +76,8 @@ def name_of(uid: int) -> str:
 
 
 def unreadable(path: str, uid: int, gid: int) -> str:
-    """Why a user can't read a file; empty where it can. Root tries it as that user; another judges by modes. Raises
-    FileNotFoundError, and HostError where modes do not tell.
+    """Why a user can't read a file; empty where it can. Root tries it as that user, and so does that user itself;
+    another judges by modes. Raises FileNotFoundError, and HostError where modes do not tell.
     """
     os.stat(path)
     if uid == 0:
@@ -86,7 +86,7 @@ def unreadable(path: str, uid: int, gid: int) -> str:
     with contextlib.suppress(KeyError):  # no account: its own group is all it has
         groups |= set(os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
     whole = os.path.realpath(path)
-    refused = _tried(whole, uid, gid, groups) if os.geteuid() == 0 else None
+    refused = _tried(whole, uid, gid, groups) if os.geteuid() in (0, uid) else None
     if refused == 0:
         return ""
     above = [whole[:at] or "/" for at, character in enumerate(whole) if character == "/"]
@@ -117,9 +117,10 @@ def _tried(path: str, uid: int, gid: int, groups: set) -> int:
         return os.WEXITSTATUS(os.waitpid(child, 0)[1])
     number = errno.EIO
     try:
-        os.setgroups(list(groups))
-        os.setgid(gid)
-        os.setuid(uid)
+        if os.geteuid() == 0:
+            os.setgroups(list(groups))
+            os.setgid(gid)
+            os.setuid(uid)
         os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         number = 0
     except OSError as error:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import Callable
 
 from ansible.module_utils.kafka_host import HostError, part, read_text, why
 from ansible.module_utils.login_modules import meaning_of, options_of
@@ -19,12 +20,21 @@ def digest(key: str, text: str) -> str:
     return hmac.new(bytes.fromhex(key), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
-def told(asked: dict) -> dict:
+def told(asked: dict, refused: Callable[[str], str]) -> dict:
     """``logins``: by property, of its line, whose references the host follows. ``compared``: by property of the node's
-    file, whether it is as it would be written; one that the file lacks is left out.
+    file, whether it is as it would be written; one that the file lacks is left out. ``files``: by path, why Kafka's
+    user can't read it; empty where it can. ``refused``: tells that of a path that is there.
     """
     logins = {key: part(lambda text=text: _login(asked, text)) for key, text in asked["logins"].items()}
-    return {"logins": logins, "compared": _compared(asked)}
+    files = {path: part(lambda path=path: _unusable(path, refused)) for path in asked["files"]}
+    return {"logins": logins, "compared": _compared(asked), "files": files}
+
+
+def _unusable(path: str, refused: Callable[[str], str]) -> str:
+    try:
+        return refused(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return f"{path} is not there"
 
 
 def _login(asked: dict, text: str) -> dict:

@@ -21,12 +21,23 @@ CERTIFICATE = ("zookeeper.client.secure", "zookeeper.clientCnxnSocket", "zookeep
 
 
 def zookeeper_login(service: object, pid: int) -> list | None:
-    """Empty where it has no login for ZooKeeper. Of a service that does not run (``pid`` 0) its unit's variables tell
-    it; None: supervisor, which does not say.
+    """Empty where it has no login for ZooKeeper. None: supervisor, which does not say."""
+    told = _told(service, pid)
+    return None if told is None else _classes(*told)
+
+
+def login_file_of(service: object, pid: int) -> str | None:
+    """The login file that its JVM is given; None where it is given none, or supervisor does not say."""
+    return (_told(service, pid) or (None,))[0]
+
+
+def _told(service: object, pid: int) -> tuple | None:
+    """Its login file, the section's name and the switch. Of a service that does not run (``pid`` 0) its unit's
+    variables tell them; None: supervisor, which does not say.
     """
     if pid:
         process = Process(pid)
-        return _classes(process.login_file(), process.property(SECTION), process.property(SWITCH))
+        return process.login_file(), process.property(SECTION), process.property(SWITCH)
     defined = service.environment()
     if defined is None:
         return None
@@ -34,7 +45,7 @@ def zookeeper_login(service: object, pid: int) -> list | None:
     path = login_file(given)
     if path and not os.path.isabs(path):
         raise HostError(f"its unit names the login file {path}", "name it with its whole path")
-    return _classes(path or None, java_property(given, SECTION), java_property(given, SWITCH))
+    return path or None, java_property(given, SECTION), java_property(given, SWITCH)
 
 
 def certificate_options(service: object, pid: int) -> dict | None:

@@ -34,6 +34,12 @@ MODULE_UTILS = (
     "java",
     "written_files",
     "installation",
+    "login_modules",
+    "references",
+    "named_classes",
+    "zookeeper_login",
+    "listeners",
+    "replica_directories",
 )
 """Each after those that it imports."""
 
@@ -44,7 +50,7 @@ def on_the_host() -> Iterator[SimpleNamespace]:
     before = dict(sys.modules)
     loaded: dict[str, ModuleType] = {}
     for directory, prefix in (("module_utils", "ansible.module_utils."), ("library", "")):
-        for name in MODULE_UTILS if prefix else ("kafka_file", "kafka_format", "kafka_set_aside"):
+        for name in MODULE_UTILS if prefix else ("kafka_file", "kafka_format", "kafka_host_facts", "kafka_set_aside"):
             spec = importlib.util.spec_from_file_location(
                 f"{prefix}{name}", playbook_directory() / directory / f"{name}.py"
             )
@@ -66,10 +72,15 @@ def tmp_path() -> Iterator[Path]:
 
 
 class Service:
-    """A service that does not run, of which the unit says whose it is, or of which nothing says it."""
+    """A service that does not run, of which the unit says whose it is, or of which nothing says it. ``options``: its
+    KAFKA_OPTS.
+    """
 
-    def __init__(self, user: tuple[str, str] | None) -> None:
-        self._user = user
+    def __init__(self, user: tuple[str, str] | None, options: str = "") -> None:
+        self._user, self._options = user, options
+
+    def environment(self) -> dict[str, str]:
+        return {"KAFKA_OPTS": self._options}
 
     def status(self) -> SimpleNamespace:
         return SimpleNamespace(pid=0, state="stopped")
@@ -156,6 +167,26 @@ def test_a_directory_that_kafka_may_not_enter_is_named(on_the_host: SimpleNamesp
     assert f"can't enter {closed} " in on_the_host.kafka_user.unreadable(str(closed / "secrets"), KAFKA, KAFKA)
 
 
+@needs_root
+def test_a_login_file_that_kafka_cannot_read_is_told_and_one_that_is_not_there(
+    on_the_host: SimpleNamespace, tmp_path: Path
+) -> None:
+    file = tmp_path / "jaas.conf"
+    options = f"-Djava.security.auth.login.config={file}"
+
+    def told(given: str = options) -> str | None:
+        os.chown(tmp_path, KAFKA, KAFKA)
+        found: str | None = on_the_host.kafka_host_facts.login_readable(Service(None, given), 0, str(tmp_path))
+        return found
+
+    assert (told(""), told()) == (None, f"{file} is not there")
+    file.write_text("")
+    file.chmod(0o600)
+    assert told() == f"user {KAFKA}, who runs Kafka, can't read {file} (owner root, mode 0600)"
+    os.chown(file, KAFKA, KAFKA)
+    assert told() == ""
+
+
 def acl(**rights: int) -> bytes:
     """A POSIX ACL as Linux keeps it, with Kafka's user among its entries."""
     kinds = {"owner": 1, "kafka": 2, "group": 4, "mask": 16, "other": 32}
@@ -190,6 +221,7 @@ def test_where_ansible_is_not_root_nobody_tries_what_an_acl_grants(
     os.setxattr(file, ACL, acl(**READS))
     with pytest.raises(on_the_host.kafka_host.HostError, match=f"can read {file} is decided by its ACL"):
         on_the_host.kafka_user.unreadable(str(file), KAFKA, KAFKA)
+    assert on_the_host.kafka_user.unreadable(str(file), STRANGER, STRANGER) == "", "it tries it as itself"
     os.removexattr(file, ACL)
     assert f"can't read {file} " in on_the_host.kafka_user.unreadable(str(file), KAFKA, KAFKA)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,48 @@ def test_a_host_that_is_lost_while_its_stores_are_opened_has_told_its_facts(stor
     hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}), plays=run)
     assert was_read(hosts[1].free_bytes) and was_read(hosts[101].free_bytes)
     assert secured.stores[1] == Unread(f"while its stores were opened: the host can't be reached: {HIDDEN}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_what_the_user_that_runs_kafka_cannot_read_is_told_though_root_can(stores: Path) -> None:
+    """The owner of the log directory counts as that user, where nothing else says who it is."""
+    with tempfile.TemporaryDirectory(prefix="krb-stores-") as given:
+        here = Path(given)
+        here.chmod(0o755)
+        (here / "data").mkdir()
+        os.chown(here / "data", 4711, 4711)
+        closed = {name: here / name for name in ("keys.p12", "own.properties")}
+        for name, path in closed.items():
+            path.write_bytes((stores / name).read_bytes())
+            path.chmod(0o600)
+        properties = {
+            "ssl.keystore.location": str(closed["keys.p12"]),
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.password": f"${{secrets:{closed['own.properties']}:key}}",
+            "ssl.key.password": f"${{secrets:{here}/none:key}}",
+        }
+        broker = SPEC.brokers[0].model_copy(update={"properties": properties, "log_dirs": (f"{here}/data",)})
+        spec = SPEC.model_copy(update={"brokers": (broker,), "controllers": SPEC.controllers[:1]})
+
+        def look() -> tuple[str | None, dict[str, str | Unread]]:
+            found = gather_secured_hosts(spec, secrets=environment_secrets({"KRB_LAB_TOKEN_SECRET": "x"}))[1]
+            assert was_read(found.stores[1])
+            return found.stores[1][0].wrong, dict(found.secrets[1].files)
+
+        wrong, files = look()
+        told = {
+            name: f"user 4711, who runs Kafka, can't read {path} (owner root, mode 0600)"
+            for name, path in closed.items()
+        }
+        assert wrong == told["keys.p12"]
+        assert files == {
+            str(closed["own.properties"]): told["own.properties"],
+            f"{here}/none": f"{here}/none is not there",
+        }
+        for path in closed.values():
+            os.chown(path, 4711, 4711)
+        wrong, files = look()
+        assert files[str(closed["own.properties"])] == "" and "its password: No such file" in str(wrong)
 
 
 def test_secrets_are_compared_on_the_host_and_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

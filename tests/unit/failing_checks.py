@@ -312,7 +312,9 @@ FAILS: dict[str, list[Case]] = {
             None,
             on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"),
             "node 2: /x belongs to root",
-        )
+        ),
+        (Z, None, on_host(101, login_readable="kafka can't read /jaas.conf"), "node 101: kafka can't read /jaas.conf"),
+        (Z, None, on_host(3, secrets=SecretsSeen(files={"/own": "/own is not there"})), "node 3: /own is not there"),
     ],
     "KRB-PRE-134": [
         (

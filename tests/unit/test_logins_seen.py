@@ -146,7 +146,7 @@ def test_no_secret_is_among_what_a_host_is_asked_nor_in_what_was_seen() -> None:
     given = {key: f"${{secrets:{file}:{key}}}" for key in ("a.password", TO_CONTROLLERS)}
     node, look = of_host(given, WORD=f"{LINE} user_kafka={PASSWORD} user_b=other;")
     assert PASSWORD not in str(node.asked)
-    found = node.seen({"logins": {}, "compared": {"a.password": {"value": False}}})
+    found = node.seen({"logins": {}, "compared": {"a.password": {"value": False}}, "files": {}})
     assert found.logins == {TO_CONTROLLERS: LoginSeen("kafka", 1, {"kafka": 1, "b": 2})}
     assert found.as_on_host == {"a.password": False} and PASSWORD not in str(found)
     assert Look(look.spec, look.secrets).digest("x") != look.digest("x")
@@ -160,3 +160,22 @@ def test_a_secret_that_is_missing_here_or_a_host_that_was_not_read_is_told() -> 
     missing = found.as_on_host["a.password"]
     assert isinstance(missing, Unread) and "WORD is not set" in missing.reason
     assert found.as_on_host[TO_CONTROLLERS] == WHY
+
+
+def test_each_file_of_a_reference_but_the_one_that_is_written_is_asked_of_its_host() -> None:
+    kafkas = "org.apache.kafka.common.config.provider"
+    node, _ = of_host(
+        {
+            **{f"config.providers.{name}.class": f"{kafkas}.{name}ConfigProvider" for name in ("File", "Directory")},
+            "config.providers.vault.class": "com.example.Vault",
+            "config.providers.secrets.class": f"{kafkas}.FileConfigProvider",
+            "a.password": f"${{secrets:{SPEC.secrets_file}:a.password}}",
+            "b.password": "${File:/own:one}${File:/own:two}",
+            "c.password": "${Directory:/of/words:c}",
+            "d.password": "${vault:/kv:d}",
+        }
+    )
+    assert node.asked["files"] == ["/own", "/of/words/c"]
+    told = {"logins": {}, "compared": {}, "files": {"/own": {"value": ""}, "/of/words/c": {"unread": WHY.reason}}}
+    assert node.seen(told).files == {"/own": "", "/of/words/c": WHY}
+    assert node.seen(WHY).files == {"/own": WHY, "/of/words/c": WHY}

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from posixpath import normpath
+from posixpath import basename, join, normpath
 
 FILE_CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
+DIRECTORY_CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 PROVIDERS = "config.providers"
 SECRETS = "secrets"
 """The name of the provider that this tool declares for the host's secrets file."""
@@ -37,6 +38,19 @@ def providers_asked(properties: Mapping[str, str]) -> dict[str, list[str]]:
         for name in dict.fromkeys(name for name, _, _ in REFERENCE.findall(value)):
             found.setdefault(name, []).append(key)
     return found
+
+
+def files_named(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The files of the host to which values refer through Kafka's own two providers of files."""
+    found: dict[str, None] = {}
+    for value in properties.values():
+        for name, path, key in REFERENCE.findall(value):
+            declared = properties.get(f"{PROVIDERS}.{name}.class", "").strip()
+            if declared == FILE_CONFIG_PROVIDER:
+                found[path] = None
+            elif declared == DIRECTORY_CONFIG_PROVIDER:
+                found[join(path, basename(key))] = None
+    return tuple(found)
 
 
 def with_providers(properties: Mapping[str, str]) -> dict[str, str]:

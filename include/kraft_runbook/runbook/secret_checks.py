@@ -5,16 +5,45 @@ step takes them.
 from __future__ import annotations
 
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 
-CODES = ("KRB-PRE-134",)
+READABLE, NOTHING_LOST = "KRB-PRE-076", "KRB-PRE-134"
+CODES = (READABLE, NOTHING_LOST)
 
 check = HOST_CHECKS.check
+
+
+@check(
+    READABLE,
+    severity=BLOCKING,
+    fix=(
+        "give the file to the user that runs Kafka (chown, mode 0600) and let that user enter its directory; where"
+        " Ansible is root, the next step changes the owner of the secrets file by itself"
+    ),
+    needs=Needs.HOSTS,
+)
+def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The user that runs Kafka can read each file of its host from which it takes a secret.
+
+    The secrets file, where there is one yet, every file to which a node's properties refer, and the login file that its
+    JVM is given. A process that can't read one does not start (FileConfigProvider, java.security.auth.login.config).
+    Key stores and trust stores are KRB-PRE-104's.
+    """
+    parts: dict[int, list[str | Unread | None]] = {}
+    for name in (*(["secrets_readable"] if spec.secrets else []), "login_readable"):
+        for node_id, told in host_parts(seen, spec.node_ids, name).items():
+            parts.setdefault(node_id, []).append(told)
+    for node_id, secrets in host_parts(seen, spec.node_ids, "secrets").items():
+        parts[node_id] += [secrets] if isinstance(secrets, Unread) else secrets.files.values()
+    told_of = [(f"node {i}", told) for i, every in parts.items() for told in every if told]
+    wrong = [f"{who}: {told}" for who, told in told_of if isinstance(told, str)]
+    unread = [f"{who}: {told.reason}" for who, told in told_of if isinstance(told, Unread)]
+    return settle(dict.fromkeys(wrong), dict.fromkeys(unread), "each can")
 
 
 @check(

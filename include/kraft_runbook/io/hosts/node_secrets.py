@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kraft_runbook.cluster.client_security import ClientSecurity
-from kraft_runbook.cluster.config_providers import PROVIDERS, REFERENCE
+from kraft_runbook.cluster.config_providers import PROVIDERS, REFERENCE, files_named
 from kraft_runbook.cluster.login_modules import meaning_of, options_of
 from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen, SecretsSeen
 from kraft_runbook.cluster.sensitive import is_sensitive
@@ -89,6 +89,7 @@ class NodeSecrets:
             "providers": {key: value for key, value in properties.items() if key.startswith(PROVIDERS)},
             "logins": {},
             "wanted": {},
+            "files": [each for each in files_named(properties) if each != look.spec.secrets_file],
         }
         for key, value in properties.items():
             if not (is_sensitive(key) or REFERENCE.search(value)):
@@ -112,7 +113,7 @@ class NodeSecrets:
     @property
     def asks(self) -> bool:
         """Whether the host has anything to tell."""
-        return bool(self.asked["logins"] or self.asked["wanted"])
+        return any(self.asked[each] for each in ("logins", "wanted", "files"))
 
     def seen(self, told: Mapping[str, Any] | Unread) -> SecretsSeen:
         """``told``: the host's answer, or why there is none."""
@@ -120,10 +121,11 @@ class NodeSecrets:
         held: dict[str, bool | Unread] = dict(self._unread) if self._of_broker else {}
         if isinstance(told, Unread):
             logins |= dict.fromkeys(self.asked["logins"], told)
-            return SecretsSeen(logins, held | dict.fromkeys(self.asked["wanted"], told))
+            files = dict.fromkeys(self.asked["files"], told)
+            return SecretsSeen(logins, held | dict.fromkeys(self.asked["wanted"], told), files)
         for key, part in told["logins"].items():
             login = value_of(part)
             logins[key] = login if isinstance(login, Unread) else self._look.seen(**login)
         for key, part in told["compared"].items():
             held[key] = value_of(part)
-        return SecretsSeen(logins, held)
+        return SecretsSeen(logins, held, {path: value_of(part) for path, part in told["files"].items()})

@@ -76,7 +76,7 @@ class SecuredQuestion:
                 if isinstance(facts, Unread)
                 else [_read(*each) for each in zip(stores, facts["stores"], strict=True)]
             )
-        nothing: dict[str, Any] = {"secrets": {"logins": {}, "compared": {}}}
+        nothing: dict[str, Any] = {"secrets": {"logins": {}, "compared": {}, "files": {}}}
         seen: dict[int, SecretsSeen] = {}
         for node, its in self._secrets.items():
             facts = told[node] if node in self.asked else nothing

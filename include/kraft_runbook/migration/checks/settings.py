@@ -256,27 +256,6 @@ def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: Clu
 
 
 @check(
-    "KRB-PRE-076",
-    severity=BLOCKING,
-    fix=(
-        "give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user enter its directory;"
-        " where Ansible is root, the next step changes the owner by itself"
-    ),
-    stages=UNTIL_FINALIZED,
-    needs=Needs.HOSTS,
-)
-def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The user that runs Kafka can read the secrets file of its host, if there is one.
-
-    A process that can't read it does not start (FileConfigProvider).
-    """
-    if not spec.secrets:
-        return passed("no secret is declared")
-    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "secrets_readable"))
-    return settle([f"node {i}: {why_not}" for i, why_not in found.items() if why_not], unread, "each can")
-
-
-@check(
     "KRB-PRE-077",
     severity=WARNING,
     fix=(

@@ -28,9 +28,9 @@ RESTART_AFTER = (
     "KRB-PRE-104",
     severity=Severity.BLOCKING,
     fix=(
-        "put the store on the host, under the path that the property names, with the certificate of that host; or"
-        " correct the path, or the passwords under 'secrets' (the store's, and ssl.key.password where the private key"
-        " has its own)"
+        "put the store on the host, under the path that the property names, with the certificate of that host, and let"
+        " the user that runs Kafka read it; or correct the path, or the passwords under 'secrets' (the store's, and"
+        " ssl.key.password where the private key has its own)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
@@ -41,7 +41,8 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
     the password that this tool would write there, and its private key with the key's; where a listener has a password
     of its own for the common store, with that too. A PEM file's private key is opened too, and must be that of its
-    first certificate. This tool's own files must hold certificates too.
+    first certificate. The user that runs Kafka must be able to read the store. This tool's own files must hold
+    certificates too.
     """
     wrong, unread = [], []
     for who, stores, missing in _stores(seen, spec):
