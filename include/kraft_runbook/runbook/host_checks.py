@@ -201,7 +201,7 @@ def a_units_stop_ends_its_own_node_alone(seen: ClusterObservation, spec: Cluster
     """
     if spec.service_manager.kind != "systemd":
         return passed("not checked: supervisor sends its own process a signal")
-    machines = _machines(seen, spec)
+    machines = machines_of(seen, spec)
     beside = {i: [other for other in ids if other != i] for ids in machines for i in ids}
     strangers = {i: there for ids in machines for there in [_strangers(seen, ids)] for i in ids}
     asked = [i for i in beside if beside[i] or strangers[i]]
@@ -223,7 +223,7 @@ def a_units_stop_ends_its_own_node_alone(seen: ClusterObservation, spec: Cluster
     return settle(wrong, unread, "each does" if asked else "no host has several nodes")
 
 
-def _machines(seen: ClusterObservation, spec: ClusterSpec) -> list[list[int]]:
+def machines_of(seen: ClusterObservation, spec: ClusterSpec) -> list[list[int]]:
     """The nodes by the machine on which they run: as the hosts tell it, so that one with two names is one; where they
     don't, by the cluster file.
     """
