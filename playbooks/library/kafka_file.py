@@ -7,7 +7,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_host import HostError, change, make_directory, owner_of, read_bytes, why, write_whole
 from ansible.module_utils.kafka_user import kafka_user, name_of
-from ansible.module_utils.properties_text import key_of, logical_lines
+from ansible.module_utils.properties_text import key_of, logical_lines, properties_of
 from ansible.module_utils.service_manager import service_manager
 from ansible.module_utils.written_files import (
     read_record,
@@ -24,7 +24,7 @@ short_description: Write one whole properties file of a Kafka node
 description:
   - The file is replaced in one move, and only where its content differs, so that its change time is the time of its
     last change.
-  - The values of sensitive keys are hidden in the diff, the old text's too.
+  - The values of sensitive keys are hidden in the diff, the old text's too. C(said) names the keys that differ.
   - A file that another hand changed since this tool wrote it is left, and the failure shows the change.
   - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook), mode 0600. A private one
     is left, and the failure names its properties that would be lost.
@@ -124,8 +124,9 @@ def apply(wanted: dict, *, check: bool) -> dict:
         "before": told(found[0]) if found else "",
         "after": told(wanted_bytes),
     }
+    keys = "" if before is None else _changed_keys(before, content)
     if check:
-        return {"changed": True, "diff": diff, "said": f"would write {path}"}
+        return {"changed": True, "diff": diff, "said": f"would write {path}{keys}"}
     if same:
         change(path, mode, owner)  # leaves the change time of the content alone
         return {"changed": True, "said": f"{path}: owner and mode are now {name_of(owner[0])}, {mode:o}"}
@@ -135,7 +136,14 @@ def apply(wanted: dict, *, check: bool) -> dict:
     record(path, wanted_bytes, before=found[0] if found else None)
     write_whole(path, wanted_bytes, mode, owner)
     settle(path, wanted_bytes)
-    return {"changed": True, "diff": diff, "said": f"wrote {path}"}
+    return {"changed": True, "diff": diff, "said": f"wrote {path}{keys}"}
+
+
+def _changed_keys(before: str, content: str) -> str:
+    """The names of the properties whose values differ, for a file of which no diff is shown."""
+    old, new = properties_of(before), properties_of(content)
+    names = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    return f", with other values of: {', '.join(names)}" if names else ""
 
 
 def _is_this_tools(wanted: dict, before: str) -> bool:

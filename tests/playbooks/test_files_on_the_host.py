@@ -318,7 +318,8 @@ def test_a_secrets_file_of_another_hand_loses_nothing_and_is_kept(
     write(file, "ssl.key.password=ours\n", **wanted)
     kept = tmp_path / "secrets.properties.before-kraft-runbook"
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600)
-    write(file, "ssl.key.password=ours\na.b=c\n", **wanted)
+    told = write(file, "ssl.key.password=Hunter3\na.b=c\n", **wanted)["said"]
+    assert told == f"wrote {file}, with other values of: a.b, ssl.key.password"
     write(file, "a.b=c\n", **wanted)  # a secret that left the cluster file is this tool's own
     assert (file.read_text(), kept.read_text()) == ("a.b=c\n", "ssl.key.password=by-hand\n")
 

@@ -77,6 +77,14 @@ def test_a_planted_secret_is_in_the_secrets_file_alone(
     assert holding[0].stat().st_mode & 0o777 == 0o600
 
 
+def test_a_step_names_the_keys_whose_values_it_changes_and_shows_none(node: Node) -> None:
+    file, lines = Path(node.spec.secrets_file or ""), list[str]()
+    file.write_text("password.encoder.secret=by-hand\n")
+    restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lines.append, check=True)
+    assert f"broker 1: would write {file}, with other values of: password.encoder.secret" in lines
+    assert "by-hand" not in "".join(lines) and SECRET not in "".join(lines)
+
+
 def test_a_secrets_file_that_cannot_be_written_is_explained_without_the_secret(node: Node) -> None:
     (node.directory / "a-file").touch()
     spec = node.spec.model_copy(update={"secrets_file": f"{node.directory}/a-file/secrets.properties"})
