@@ -49,16 +49,16 @@ def _login(asked: dict, text: str) -> dict:
 
 
 def _compared(asked: dict) -> dict:
-    if not asked["wanted"]:
+    every = {**asked["wanted"], **asked["wanted_in_kraft"]}
+    if not every:
         return {}
     try:
-        text = read_text(asked["config_file"])
+        held = properties_of(read_text(asked["config_file"]) or "")
     except OSError as error:
-        return {name: {"unread": why(error)} for name in asked["wanted"]}
-    held = properties_of(text or "")
+        return {name: {"unread": why(error)} for name in every}
     return {
         name: part(lambda name=name, wanted=wanted: _is_same(asked, name, held, wanted))
-        for name, wanted in asked["wanted"].items()
+        for name, wanted in (every if "process.roles" in held else asked["wanted"]).items()
         if name in held
     }
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from feature_looks import host_module
 from observations import WHY, both, observation, on_host
 from secured import LOGIN, secured
 from spoilt_clusters import by_mechanism
@@ -21,6 +23,10 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
+
+for each in ("kafka_host", "login_modules", "properties_text", "references"):
+    host_module(each)
+host_secrets = host_module("node_secrets")
 
 TO_CONTROLLERS = "listener.name.controller.plain.sasl.jaas.config"
 KNOWN = {"kafka": 1, "tool": 2}
@@ -160,6 +166,25 @@ def test_a_secret_that_is_missing_here_or_a_host_that_was_not_read_is_told() -> 
     missing = found.as_on_host["a.password"]
     assert isinstance(missing, Unread) and "WORD is not set" in missing.reason
     assert found.as_on_host[TO_CONTROLLERS] == WHY
+
+
+def test_what_is_to_be_in_kraft_mode_is_compared_with_a_file_of_that_mode(tmp_path: Path) -> None:
+    """One secret has a value for KRaft mode alone, one is the same in both, one is there in KRaft mode alone."""
+    words = {"a.password": "one", "b.password": "two"}
+    spec = SPEC.model_copy(update={"secrets": {key: SecretRef(env=word) for key, word in words.items()}})
+    look = Look(spec, environment_secrets({"one": "1", "two": "2"}))
+    a, b = (f"${{secrets:{SPEC.secrets_file}:{key}}}" for key in words)
+    before, after = {"x.password": a, "y.password": a}, {"x.password": b, "y.password": a, "z.password": b}
+    node = NodeSecrets(look, spec.broker(1), before, after)
+    assert {*node.asked["wanted_in_kraft"]} == {"x.password", "z.password"}
+    asked = {**node.asked, "config_file": str(tmp_path / "server.properties")}
+    held = {"x.password": "1", "y.password": "1", "z.password": "1"}
+    for more, same in (({}, {"x.password": True, "y.password": True}), ({"process.roles": "broker"}, None)):
+        text = "".join(f"{key}={value}\n" for key, value in {**held, **more}.items())
+        (tmp_path / "server.properties").write_text(text)
+        told = host_secrets.told(asked, lambda _: "")
+        found = node.seen(told).as_on_host
+        assert found == (same or {"x.password": False, "y.password": True, "z.password": False})
 
 
 def test_each_file_of_a_reference_but_the_one_that_is_written_is_asked_of_its_host() -> None:

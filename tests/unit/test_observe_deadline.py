@@ -13,10 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from observations import SECRETS, SPEC
+from observations import SECRETS, SPEC, WHY, host
 
-from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, Unread, unread_parts
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, Unread, host_part, unread_parts
+from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.hosts.stores import SecuredRead
 from kraft_runbook.io.kafka.topics_seen import _state, topics_seen_by
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_nodes import SECONDS_A_PARTITION, look_at_broker
@@ -75,6 +78,20 @@ def test_where_the_file_names_no_zookeeper_none_is_asked(scope: Scope) -> None:
     seen = observe(nowhere, secrets=environment_secrets(SECRETS), scope=scope, sources=sources)
     assert (asked, seen.zookeeper, seen.has_zookeeper) == ([], NO_ZOOKEEPER, False)
     assert not [part for part in unread_parts(seen) if "ZooKeeper" in part]
+
+
+def test_a_whole_look_with_hosts_asks_for_their_secrets_without_zookeeper_too() -> None:
+    seen_there = {1: SecretsSeen({}, {"ssl.key.password": False})}
+
+    def hosts(spec: ClusterSpec, *, secrets: object, full: bool) -> Any:
+        return {1: host(SPEC, 1, BrokerMode.KRAFT)}, SecuredRead({1: ()}, seen_there, LoginSeen(None)) if full else WHY
+
+    nowhere = SPEC.model_copy(
+        update={"zookeeper": None, "brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
+    )
+    sources: Any = Sources(hosts=hosts)
+    seen = observe(nowhere, secrets=environment_secrets(SECRETS), scope=Scope.FULL, with_hosts=True, sources=sources)
+    assert host_part(seen, 1, "secrets") == seen_there[1]
 
 
 def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked() -> None:

@@ -203,7 +203,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-076": (Z, None, on_host(2, secrets_readable=WHY), "node 2"),
     "KRB-PRE-104": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-105": (Z, None, on_host(101, stores=WHY), "controller 101"),
-    "KRB-PRE-127": (Z, None, on_host(2, secrets=WHY), "broker 2"),
+    "KRB-PRE-127": (Z, None, on_host(2, secrets=WHY), "node 2"),
     "KRB-PRE-123": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-077": (F, None, on_host(2, secrets_keys=WHY), "node 2"),
     "KRB-PRE-134": (Z, None, on_host(2, secrets_keys=("a",), secrets_written=WHY), "node 2: a test did not read it"),

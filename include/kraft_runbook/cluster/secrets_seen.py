@@ -27,9 +27,9 @@ class LoginSeen:
 
 @dataclass(frozen=True, slots=True)
 class SecretsSeen:
-    """Of one node. ``logins``: its login lines of the migration, by property. ``as_on_host``: by property of a broker's
-    file with a secret, whether the file holds what would be written; one that the file lacks is left out. ``files``:
-    by path of a file that a reference names, why the user that runs Kafka can't read it; empty where it can.
+    """Of one node. ``logins``: its login lines of the migration, by property. ``as_on_host``: by property of its file
+    with a secret, whether the file holds what would be written; one that the file lacks is left out. ``files``: by path
+    of a file that a reference names, why the user that runs Kafka can't read it; empty where it can.
     """
 
     logins: Mapping[str, LoginSeen | Unread] = field(default_factory=dict)

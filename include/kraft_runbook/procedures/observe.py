@@ -71,7 +71,7 @@ NOT_ASKED = Unread("not asked for: stores, secrets and this tool's own login wer
 
 
 class Scope(StrEnum):
-    """LIVE: what a wait needs each second. FULL: also every topic's znodes."""
+    """LIVE: what a wait needs each second. FULL: also every topic's znodes, and of hosts their stores and secrets."""
 
     LIVE = "live"
     FULL = "full"
@@ -91,12 +91,14 @@ HostsRead = tuple[Mapping[int, HostState], SecuredRead | Unread]
 
 
 def _look_at_hosts(spec: ClusterSpec, *, secrets: Secrets, full: bool) -> HostsRead:
-    """``full``: with every replica's topic id, the stores and the secrets, in the same run."""
+    """``full``: with the stores, the secrets, and before the migration is final every replica's topic id, in the same
+    run.
+    """
     if not full:
         return _read_hosts(spec, secrets=secrets, replicas=False), NOT_ASKED
     from kraft_runbook.io.hosts.host_facts import gather_secured_hosts
 
-    return gather_secured_hosts(spec, replicas=True, secrets=secrets)
+    return gather_secured_hosts(spec, replicas=spec.zookeeper is not None, secrets=secrets)
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def observe(
     began = time.monotonic()
     live = Deadline(began, LIVE_SECONDS)
     observed_at = datetime.now(UTC)
-    read_topics = scope is Scope.FULL and spec.zookeeper is not None
+    full = scope is Scope.FULL
+    read_topics = full and spec.zookeeper is not None
     topic_ids: dict[str, str] = {}
     groups: list[ConsumerGroups | Unread] = []
     decoding = decoding_of(spec, secrets=secrets) if read_topics else None
@@ -159,7 +162,7 @@ def observe(
             brokers = {b.id: pool.submit(sources.broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
-            hosts = pool.submit(sources.hosts, spec, secrets=secrets, full=read_topics) if with_hosts else None
+            hosts = pool.submit(sources.hosts, spec, secrets=secrets, full=full) if with_hosts else None
             levels = (
                 pool.submit(observe_features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
             )
@@ -185,7 +188,7 @@ def observe(
             if hosts:
                 hosts_read = in_time(hosts, Deadline(began, HOSTS_SECONDS), "the hosts")
                 host_states, secured = hosts_read if was_read(hosts_read) else (hosts_read, hosts_read)
-                if read_topics and was_read(host_states):
+                if full and was_read(host_states):
                     host_states = _with_secured(host_states, secured)
             own_stores = secured.stores.get(THIS_TOOL, ()) if was_read(secured) else secured
             own_login = secured.own_login if was_read(secured) else secured

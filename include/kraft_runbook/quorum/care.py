@@ -25,6 +25,8 @@ from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
+from kraft_runbook.runbook.secret_checks import CODES as SECRETS
+from kraft_runbook.runbook.secret_checks import WRITTEN
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.warm import unjudged
 
@@ -46,15 +48,15 @@ CHECKS.take(
         quorum_places.HELD,
         quorum_places.IN_THE_LOG,
     ),
-    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-132"),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-132", *SECRETS),
 )
 OF = {
     Care.LEADERSHIP: ("KRB-CARE-002",),
-    Care.LOST_DISK: ("KRB-CARE-003", "KRB-CARE-004"),
-    Care.ADD: ("KRB-CARE-005",),
+    Care.LOST_DISK: ("KRB-CARE-003", "KRB-CARE-004", *WRITTEN),
+    Care.ADD: ("KRB-CARE-005", *WRITTEN),
     Care.REMOVE: ("KRB-CARE-006",),
 }
-"""The checks that one care alone needs."""
+"""The checks that not every care needs."""
 
 
 @CHECKS.check(
@@ -245,4 +247,5 @@ QUORUM_CARE = Operation(
 
 def care_for(care: Care) -> Operation:
     """The operation as this care needs it checked."""
-    return replace(QUORUM_CARE, checks=CHECKS.without([code for each in Care if each is not care for code in OF[each]]))
+    unasked = {code for codes in OF.values() for code in codes} - {*OF[care]}
+    return replace(QUORUM_CARE, checks=CHECKS.without(unasked))

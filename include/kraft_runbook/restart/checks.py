@@ -18,6 +18,8 @@ from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.host_checks import HOST_CHECKS, clocks_agree
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
+from kraft_runbook.runbook.secret_checks import CODES as SECRETS
+from kraft_runbook.runbook.secret_checks import WRITTEN
 
 BROKER_CONTROLS = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION})
 """Phases in which one of the brokers is the controller. Brokers that stop beside it ask it for new leaders in vain: it
@@ -27,8 +29,9 @@ answers nobody from the moment it stops, and ZooKeeper names it until its logs a
 ALONE_WHILE = "no brokers are restarted together while one of them may be the controller"
 ONE_BY_ONE = "take 'roll' out of the cluster file until every broker is in migration mode"
 
-AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", quorum_places.ADDRESSES, quorum_places.HELD), "KRB-ROLL-005"
-"""The checks of files that are left as they are; and the one of those that a run writes."""
+WRITABLE = "KRB-ROLL-005"
+AS_THEY_ARE, ANEW = ("KRB-PRE-046", quorum_places.ADDRESSES, quorum_places.HELD), (WRITABLE, *WRITTEN)
+"""The checks of files that are left as they are; and those of files that a run writes."""
 
 STATIC_FILE = "the quorum is a dynamic one, and the cluster file does not say so: write 'quorum: dynamic' there first"
 
@@ -49,7 +52,7 @@ CHECKS.take(
         *REFERENCES,
     ),
     *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-113", "KRB-PRE-124"),
-    *HOST_CHECKS.of("KRB-PRE-126", "KRB-PRE-132"),
+    *HOST_CHECKS.of("KRB-PRE-126", "KRB-PRE-132", *SECRETS),
 )
 
 

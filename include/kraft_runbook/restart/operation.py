@@ -11,7 +11,7 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.restart.checks import AS_THEY_ARE, CHECKS, WRITABLE
+from kraft_runbook.restart.checks import ANEW, AS_THEY_ARE, CHECKS
 from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
 from kraft_runbook.restart.files import Files
 from kraft_runbook.runbook.broker_batches import in_turn
@@ -134,5 +134,5 @@ RESTARTS = Operation(
 
 def restarts_with(files: Files) -> Operation:
     """The operation as a run with these files needs it checked."""
-    unasked = (WRITABLE,) if files is Files.AS_THEY_ARE else AS_THEY_ARE
+    unasked = ANEW if files is Files.AS_THEY_ARE else AS_THEY_ARE
     return replace(RESTARTS, checks=CHECKS.without(unasked))

@@ -4,18 +4,25 @@ step takes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.stores import OF_ZOOKEEPER, StoreSeen
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.host_checks import HOST_CHECKS, machines_of
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 
-READABLE, NOTHING_LOST = "KRB-PRE-076", "KRB-PRE-134"
-CODES = (READABLE, NOTHING_LOST)
+READABLE = "KRB-PRE-076"
+"""Asked before any start of a node."""
+STORES_OPEN, THE_SAME, NOTHING_LOST = "KRB-PRE-104", "KRB-PRE-127", "KRB-PRE-134"
+WRITTEN = (STORES_OPEN, THE_SAME, NOTHING_LOST)
+"""Asked where secrets are written, too: they are what this tool has, not what a host has."""
+CODES = (READABLE, *WRITTEN)
 
 check = HOST_CHECKS.check
 
@@ -96,3 +103,104 @@ def nothing_is_lost_of_a_secrets_file(seen: ClusterObservation, spec: ClusterSpe
         unread + not_told,
         "none has",
     )
+
+
+@check(
+    THE_SAME,
+    severity=BLOCKING,
+    fix=(
+        "give the secret, where the cluster file says it comes from, the value that the node's file has. A password"
+        " that is to change: change it on the host first, by hand, and restart the node. One that can't be followed:"
+        " write the host's own reference under broker_properties or controller_properties in place of the name under"
+        " 'secrets'"
+    ),
+    needs=Needs.HOSTS,
+)
+def hosts_hold_the_secrets_that_would_be_written(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every secret that would be written into a node's file is the one that the file holds now.
+
+    Files are written whole: a node that is restarted with another password can't open its stores, or is refused by the
+    others. Compared are digests, on the host; a login by its meaning. What the file lacks, such as what only calls the
+    controllers, is not compared; nor is the file of a controller that does not run, and nothing of ZooKeeper's once the
+    migration is final.
+    """
+    past = _is_past_zookeeper(seen)
+    asked = [*spec.broker_ids, *(c.id for c in spec.controllers_alone if seen.controllers[c.id].running is not False)]
+    found, unread = split_read("node {}", host_parts(seen, asked, "secrets"))
+    differing: dict[str, list[int]] = {}
+    unknown: dict[str, list[int]] = {}
+    compared = 0
+    for node_id, secrets in found.items():
+        for key, same in secrets.as_on_host.items():
+            if past and of_zookeeper_alone(key):
+                continue
+            compared += 1
+            if isinstance(same, Unread):
+                unknown.setdefault(f"{key}: {same.reason}", []).append(node_id)
+            elif not same:
+                differing.setdefault(key, []).append(node_id)
+    wrong = [f"{key} of {_with_hosts(spec, ids)} has another value in its file" for key, ids in differing.items()]
+    unread += [f"{_with_hosts(spec, ids)}: {told}" for told, ids in unknown.items()]
+    return settle(wrong, unread, f"{compared} compared, all alike")
+
+
+def _with_hosts(spec: ClusterSpec, ids: Sequence[int]) -> str:
+    hosts = {each.id: each.host for each in spec.nodes}
+    brokers = [i for i in ids if i in spec.broker_ids]
+    kinds = (("broker", brokers), ("controller", [i for i in ids if i not in brokers]))
+    named = ", ".join(nodes(kind, of) for kind, of in kinds if of)
+    return f"{named} ({', '.join(dict.fromkeys(hosts[i] for i in ids))})"
+
+
+def _is_past_zookeeper(seen: ClusterObservation) -> bool:
+    return detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT)
+
+
+@check(
+    STORES_OPEN,
+    severity=BLOCKING,
+    fix=(
+        "put the store on the host, under the path that the property names, with the certificate of that host, and let"
+        " the user that runs Kafka read it; or correct the path, or the passwords under 'secrets' (the store's, and"
+        " ssl.key.password where the private key has its own)"
+    ),
+    needs=Needs.HOSTS,
+)
+def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every key store and trust store that a node's properties name is on its host and opens with its password.
+
+    A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
+    the password that this tool would write there, and its private key with the key's; where a listener has a password
+    of its own for the common store, with that too. A PEM file's private key is opened too, and must be that of its
+    first certificate. The user that runs Kafka must be able to read the store. This tool's own files must hold
+    certificates too. ZooKeeper's stores are not looked at once the migration is final.
+    """
+    past = _is_past_zookeeper(seen)
+    wrong, unread = [], []
+    for who, stores, missing in stores_of(seen, spec):
+        read = [each for each in stores if not (past and each.key.startswith(OF_ZOOKEEPER))]
+        unread += missing
+        wrong += [f"{who}: {each.path} ({each.key}): {each.wrong}" for each in read if each.wrong]
+        unread += [f"{who}: {each.path}: {each.unread}" for each in read if each.unread]
+    return settle(wrong, unread, "all open")
+
+
+def stores_of(
+    seen: ClusterObservation, spec: ClusterSpec, *only: int
+) -> Iterator[tuple[str, tuple[StoreSeen, ...], list[str]]]:
+    """Each node with its stores, or why they could not be read; this tool's own at the end. ``only``: these nodes."""
+    for kind, ids in (("broker", spec.broker_ids), ("controller", [c.id for c in spec.controllers_alone])):
+        asked = [i for i in ids if not only or i in only]
+        if not asked:
+            continue
+        found, unread = split_read(f"{kind} {{}}", host_parts(seen, asked, "stores"))
+        yield kind, (), unread
+        for node_id, stores in found.items():
+            yield f"{kind} {node_id}", stores, []
+    if not only:
+        yield from own_stores_of(seen)
+
+
+def own_stores_of(seen: ClusterObservation) -> Iterator[tuple[str, tuple[StoreSeen, ...], list[str]]]:
+    """This tool's own. They are read together with the nodes': where those were not, that is told of them."""
+    yield "this tool", seen.own_stores if was_read(seen.own_stores) else (), []

@@ -28,6 +28,7 @@ from kraft_runbook.runbook.host_checks import HOST_CHECKS, hosts_with_java
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
+from kraft_runbook.runbook.secret_checks import CODES as SECRETS
 from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
 from kraft_runbook.software.java import needed_java
 from kraft_runbook.software.roll import Rolled, RollReading, read_roll_of
@@ -39,7 +40,7 @@ SEGMENT = "segment.bytes"
 
 CHECKS.take(
     *CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", *PRODUCERS, *REFERENCES),
-    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-113", "KRB-PRE-126", "KRB-PRE-132"),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-113", "KRB-PRE-126", "KRB-PRE-132", *SECRETS),
 )
 CHECKS.take(*CLUSTER_CHECKS.of(CANARY), *HOST_CHECKS.of("KRB-PRE-124"), stages=(Rolled.OLD,))
 CHECKS.take(

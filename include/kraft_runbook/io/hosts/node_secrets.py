@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets as randomness
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kraft_runbook.cluster.client_security import ClientSecurity
@@ -79,7 +79,14 @@ class Look:
 class NodeSecrets:
     """Of one node: what its host is asked, and with the host's answer what was seen."""
 
-    def __init__(self, look: Look, node: Broker | Controller, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        look: Look,
+        node: Broker | Controller,
+        properties: Mapping[str, str],
+        in_kraft: Mapping[str, str] | None = None,
+    ) -> None:
+        """``in_kraft``: its properties in KRaft mode, where these are of another."""
         self._look = look
         self._logins: dict[str, LoginSeen | Unread] = {}
         self._unread: dict[str, Unread] = {}
@@ -89,40 +96,50 @@ class NodeSecrets:
             "providers": {key: value for key, value in properties.items() if key.startswith(PROVIDERS)},
             "logins": {},
             "wanted": {},
-            "files": [each for each in files_named(properties) if each != look.spec.secrets_file],
+            "wanted_in_kraft": {},
+            "files": [],
         }
-        for key, value in properties.items():
-            if not (is_sensitive(key) or REFERENCE.search(value)):
-                continue
-            try:
-                followed = look.follow(value)
-            except RunbookError as error:
-                self._unread[key] = Unread(error.problem)
-                continue
+        for key, value, followed in self._secrets(properties):
             if key.endswith(LOGIN):
                 if followed is None:
                     self.asked["logins"][key] = value
                 else:
                     self._logins[key] = look.login(followed)
-            if isinstance(node, Broker):
-                own = followed is not None and followed != value
-                given = {"digest": look.digest(meaning_of(key, followed or ""))} if own else {"text": value}
-                self.asked["wanted"][key] = given
-        self._of_broker = isinstance(node, Broker)
+            self.asked["wanted"][key] = self._given(key, value, followed)
+        others = {key: value for key, value in (in_kraft or {}).items() if properties.get(key) != value}
+        for key, value, followed in self._secrets(others):
+            self.asked["wanted_in_kraft"][key] = self._given(key, value, followed)
+        named = dict.fromkeys((*files_named(properties), *files_named(in_kraft or {})))
+        self.asked["files"] = [each for each in named if each != look.spec.secrets_file]
+
+    def _secrets(self, properties: Mapping[str, str]) -> Iterator[tuple[str, str, str | None]]:
+        """Each property with a secret, its value, and that with this tool's own secrets in it (``Look.follow``)."""
+        for key, value in properties.items():
+            if is_sensitive(key) or REFERENCE.search(value):
+                try:
+                    yield key, value, self._look.follow(value)
+                except RunbookError as error:
+                    self._unread[key] = Unread(error.problem)
+
+    def _given(self, key: str, value: str, followed: str | None) -> dict[str, str]:
+        """As a host is given what is to be: a digest of it, or the text whose references the host follows."""
+        own = followed is not None and followed != value
+        return {"digest": self._look.digest(meaning_of(key, followed or ""))} if own else {"text": value}
 
     @property
     def asks(self) -> bool:
         """Whether the host has anything to tell."""
-        return any(self.asked[each] for each in ("logins", "wanted", "files"))
+        return any(self.asked[each] for each in ("logins", "wanted", "wanted_in_kraft", "files"))
 
     def seen(self, told: Mapping[str, Any] | Unread) -> SecretsSeen:
         """``told``: the host's answer, or why there is none."""
         logins = {**self._logins, **{key: each for key, each in self._unread.items() if key.endswith(LOGIN)}}
-        held: dict[str, bool | Unread] = dict(self._unread) if self._of_broker else {}
+        held: dict[str, bool | Unread] = dict(self._unread)
         if isinstance(told, Unread):
             logins |= dict.fromkeys(self.asked["logins"], told)
             files = dict.fromkeys(self.asked["files"], told)
-            return SecretsSeen(logins, held | dict.fromkeys(self.asked["wanted"], told), files)
+            keys = self.asked["wanted"] | self.asked["wanted_in_kraft"]
+            return SecretsSeen(logins, held | dict.fromkeys(keys, told), files)
         for key, part in told["logins"].items():
             login = value_of(part)
             logins[key] = login if isinstance(login, Unread) else self._look.seen(**login)

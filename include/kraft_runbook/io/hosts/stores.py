@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties, kraft_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -47,7 +47,10 @@ class SecuredQuestion:
         self._look = Look(spec, secrets)
         properties = {node.id: _properties(spec, node) for node in spec.nodes}
         self._stores = {node: tuple(stores_named(its)) for node, its in properties.items()}
-        self._secrets = {node.id: NodeSecrets(self._look, node, properties[node.id]) for node in spec.nodes}
+        self._secrets = {
+            node.id: NodeSecrets(self._look, node, properties[node.id], kraft_properties(spec, node.id))
+            for node in spec.nodes
+        }
         self.values: list[str] = []
         self.asked: dict[int, Any] = {
             node: {

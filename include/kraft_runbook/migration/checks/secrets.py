@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.broker_calls import Properties, jaas_key, prefixed
 from kraft_runbook.cluster.client_security import SaslMechanism
 from kraft_runbook.cluster.controller_calls import controllers_listener, login_key
-from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
 from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Listener
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.checks.controller_logins import name_nodes
 from kraft_runbook.migration.checks.logins_seen import login_of
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.host_checks import HOST_CHECKS
-from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.secret_checks import CODES
 
 CHECKS.take(*HOST_CHECKS.of(*CODES), stages=UNTIL_FINALIZED)
 PLAIN = SaslMechanism.PLAIN.value
 JUDGED_ELSEWHERE = "plain.sasl.server.callback.handler.class"
-
-
-@check(
-    "KRB-PRE-127",
-    severity=Severity.BLOCKING,
-    fix=(
-        "give the secret, where the cluster file says it comes from, the value that the broker's file has. A password"
-        " that is to change: change it on the host first, by hand, and restart the broker. One that can't be followed:"
-        " write the host's own reference under broker_properties in place of the name under 'secrets'"
-    ),
-    stages=BEFORE_THE_COPY,
-    needs=Needs.HOSTS,
-)
-def brokers_hold_the_secrets_that_would_be_written(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every secret that would be written into a broker's file is the one that the file holds now.
-
-    Files are written whole: a broker that is restarted with another password can't open its stores, or is refused by
-    the others. Compared are digests, on the host; a login by its meaning. What the file lacks, such as what only calls
-    the controllers, is not compared.
-    """
-    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "secrets"))
-    differing: dict[str, list[int]] = {}
-    unknown: dict[str, list[int]] = {}
-    compared = 0
-    for broker_id, secrets in found.items():
-        for key, same in secrets.as_on_host.items():
-            compared += 1
-            if isinstance(same, Unread):
-                unknown.setdefault(f"{key}: {same.reason}", []).append(broker_id)
-            elif not same:
-                differing.setdefault(key, []).append(broker_id)
-    wrong = [f"{key} of {_with_hosts(spec, ids)} has another value in its file" for key, ids in differing.items()]
-    unread += [f"{_with_hosts(spec, ids)}: {told}" for told, ids in unknown.items()]
-    return settle(wrong, unread, f"{compared} compared, all alike")
-
-
-def _with_hosts(spec: ClusterSpec, ids: Sequence[int]) -> str:
-    return f"{nodes('broker', ids)} ({', '.join(dict.fromkeys(spec.broker(each).host for each in ids))})"
 
 
 @check(
@@ -73,7 +33,7 @@ def _with_hosts(spec: ClusterSpec, ids: Sequence[int]) -> str:
         f"add {OF_USER}NAME with the caller's password to the PlainLoginModule of those that it calls (the secret"
         " listener.name.<listener>.plain.sasl.jaas.config), or correct the caller's"
     ),
-    stages=BEFORE_THE_COPY,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def plain_logins_are_known_where_they_log_in(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

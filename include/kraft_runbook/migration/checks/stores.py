@@ -8,13 +8,13 @@ from datetime import timedelta
 from kraft_runbook.cluster.broker_calls import HOST_NAMES, KEYSTORE, for_listener
 from kraft_runbook.cluster.controller_calls import controllers_listener
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.runbook.secret_checks import own_stores_of, stores_of
 
 SOON = timedelta(days=14)
 """A migration may soak for days, and the way back must work as long as it is open."""
@@ -22,34 +22,6 @@ RESTART_AFTER = (
     "Restart the node after it: a dynamic configuration renews its listeners' certificate, while its connections to the"
     " controllers keep the one that it started with (KAFKA-20025)"
 )
-
-
-@check(
-    "KRB-PRE-104",
-    severity=Severity.BLOCKING,
-    fix=(
-        "put the store on the host, under the path that the property names, with the certificate of that host, and let"
-        " the user that runs Kafka read it; or correct the path, or the passwords under 'secrets' (the store's, and"
-        " ssl.key.password where the private key has its own)"
-    ),
-    stages=UNTIL_FINALIZED,
-    needs=Needs.HOSTS,
-)
-def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every key store and trust store that a node's properties name is on its host and opens with its password.
-
-    A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
-    the password that this tool would write there, and its private key with the key's; where a listener has a password
-    of its own for the common store, with that too. A PEM file's private key is opened too, and must be that of its
-    first certificate. The user that runs Kafka must be able to read the store. This tool's own files must hold
-    certificates too.
-    """
-    wrong, unread = [], []
-    for who, stores, missing in _stores(seen, spec):
-        unread += missing
-        wrong += [f"{who}: {each.path} ({each.key}): {each.wrong}" for each in stores if each.wrong]
-        unread += [f"{who}: {each.path}: {each.unread}" for each in stores if each.unread]
-    return settle(wrong, unread, "all open")
 
 
 @check(
@@ -73,13 +45,13 @@ def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -
     wrong, unread = [], []
     for node_id, host, path in (*_of_controllers(spec), *_of_brokers(spec)):
         who = f"{'broker' if node_id in spec.broker_ids else 'controller'} {node_id}"
-        for _, stores, missing in _stores(seen, spec, node_id):
+        for _, stores, missing in stores_of(seen, spec, node_id):
             unread += missing
             for each in stores:
                 wrong += [
                     f"{who}: {each.path}: {text}" for text in _faults(seen, each, host if each.path == path else None)
                 ]
-    for who, stores, missing in _own(seen):
+    for who, stores, missing in own_stores_of(seen):
         unread += missing
         wrong += [f"{who}: {each.path}: {text}" for each in stores for text in _faults(seen, each, None)]
     return settle(dict.fromkeys(wrong), unread, "all are")
@@ -99,7 +71,7 @@ def no_certificate_ends_soon(seen: ClusterObservation, spec: ClusterSpec) -> Fin
     is one too many.
     """
     wrong, unread = [], []
-    for who, stores, missing in _stores(seen, spec):
+    for who, stores, missing in stores_of(seen, spec):
         unread += missing
         wrong += [
             f"{who}: {each.path}: {what} ends at {ends:%Y-%m-%d %H:%M} UTC"
@@ -123,27 +95,6 @@ def _faults(seen: ClusterObservation, store: StoreSeen, host: str | None) -> Ite
         yield f"its certificate begins at {found.begins:%Y-%m-%d %H:%M} UTC"
     if host is not None and not found.is_for(host):
         yield f"its certificate is for {', '.join(found.names) or 'no host'}, not for {host}"
-
-
-def _stores(
-    seen: ClusterObservation, spec: ClusterSpec, *only: int
-) -> Iterator[tuple[str, tuple[StoreSeen, ...], list[str]]]:
-    """Each node with its stores, or why they could not be read."""
-    for kind, ids in (("broker", spec.broker_ids), ("controller", spec.controller_ids)):
-        asked = [i for i in ids if not only or i in only]
-        if not asked:
-            continue
-        found, unread = split_read(f"{kind} {{}}", host_parts(seen, asked, "stores"))
-        yield kind, (), unread
-        for node_id, stores in found.items():
-            yield f"{kind} {node_id}", stores, []
-    if not only:
-        yield from _own(seen)
-
-
-def _own(seen: ClusterObservation) -> Iterator[tuple[str, tuple[StoreSeen, ...], list[str]]]:
-    """This tool's own. They are read together with the nodes': where those were not, that is told of them."""
-    yield "this tool", seen.own_stores if was_read(seen.own_stores) else (), []
 
 
 Served = tuple[int, str, str | None]
