@@ -9,7 +9,7 @@ import hmac
 from typing import Callable
 
 from ansible.module_utils.kafka_host import HostError, part, read_text, why
-from ansible.module_utils.login_modules import meaning_of, options_of
+from ansible.module_utils.login_modules import meaning_of, options_of, stored_key
 from ansible.module_utils.properties_text import properties_of
 from ansible.module_utils.references import followed
 
@@ -25,7 +25,7 @@ def told(asked: dict, refused: Callable[[str], str]) -> dict:
     file, whether it is as it would be written; one that the file lacks is left out. ``files``: by path, why Kafka's
     user can't read it; empty where it can. ``refused``: tells that of a path that is there.
     """
-    logins = {key: part(lambda text=text: _login(asked, text)) for key, text in asked["logins"].items()}
+    logins = {key: part(lambda key=key, text=text: _login(asked, key, text)) for key, text in asked["logins"].items()}
     files = {path: part(lambda path=path: _unusable(path, refused)) for path in asked["files"]}
     return {"logins": logins, "compared": _compared(asked), "files": files}
 
@@ -37,15 +37,21 @@ def _unusable(path: str, refused: Callable[[str], str]) -> str:
         return f"{path} is not there"
 
 
-def _login(asked: dict, text: str) -> dict:
+def _login(asked: dict, name: str, text: str) -> dict:
+    """``stored``: of what a broker would keep of its password by SCRAM, where the user's salt is given."""
     key = asked["key"]
     try:
         options = options_of(_whole(text, asked["providers"]))
     except ValueError:
         raise HostError(NOT_UNDERSTOOD, "") from None
     users = {name[len("user_") :]: digest(key, each) for name, each in options.items() if name.startswith("user_")}
-    own = options.get("password")
-    return {"user": options.get("username"), "password": None if own is None else digest(key, own), "users": users}
+    user, own, scram = options.get("username"), options.get("password"), asked["scram"] or {}
+    found = {"user": user, "password": None if own is None else digest(key, own), "users": users, "stored": None}
+    given = scram["users"].get(user) if scram.get("key") == name else None
+    if given and own is not None:
+        made = stored_key(scram["mechanism"], own, bytes.fromhex(given["salt"]), given["iterations"])
+        found["stored"] = digest(key, made.hex())
+    return found
 
 
 def _compared(asked: dict) -> dict:

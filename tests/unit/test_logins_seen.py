@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from feature_looks import host_module
 from observations import WHY, both, observation, on_host
-from secured import LOGIN, secured
+from secured import LOGIN, MECHANISM, secured
 from spoilt_clusters import by_mechanism
 
 from kraft_runbook.cluster.client_security import SaslMechanism, SecurityProtocol
@@ -20,9 +22,13 @@ from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets
+from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets, ScramLogin
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.znode import Znode
+from kraft_runbook.metadata.znodes.znode_rows import ScramCredential, scram_credential
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
+from kraft_runbook.procedures.scram_login import scram_login
+from lab.logins import credential
 
 for each in ("kafka_host", "login_modules", "properties_text", "references"):
     host_module(each)
@@ -100,6 +106,108 @@ def test_a_controllers_login_to_the_brokers_by_scram_counts_too() -> None:
     assert (
         "controller 101 calls brokers as User:kafka, which is no super user"
         in judged("KRB-PRE-106", look, spec).evidence
+    )
+
+
+BY_SCRAM = secured(SecurityProtocol.SASL_PLAINTEXT)
+OF_BROKERS = LoginSeen("kafka", 1)
+
+
+@pytest.mark.parametrize(
+    ("login", "verdict", "told"),
+    [
+        (OF_BROKERS, Verdict.PASS, ""),
+        (LoginSeen("kafka", 2), Verdict.FAIL, "controllers 101, 102, 103 logs in as kafka, with another password than"),
+        (LoginSeen("kafka", 2, known=True), Verdict.PASS, ""),
+        (LoginSeen("kraft", 9, known=True), Verdict.PASS, ""),
+        (
+            LoginSeen("kraft", 9, known=False),
+            Verdict.FAIL,
+            "logs in as kraft, and ZooKeeper has no SCRAM credential of kraft with that password",
+        ),
+        (replace(OF_BROKERS, known=False), Verdict.FAIL, "ZooKeeper has no SCRAM credential of kafka"),
+        (LoginSeen("kraft", 9), Verdict.UNKNOWN, "or name User:kraft under super_users"),
+        (LoginSeen("kraft", 9, known=WHY), Verdict.UNKNOWN, WHY.reason),
+        (LoginSeen(None, 9), Verdict.FAIL, "names no user, or no password, for brokers"),
+        (WHY, Verdict.UNKNOWN, "can't be followed"),
+    ],
+)
+def test_controllers_that_log_in_to_the_brokers_by_scram_do_so_as_a_user_whom_they_know(
+    login: LoginSeen | Unread, verdict: Verdict, told: str
+) -> None:
+    spoilt = [on_host(i, secrets=SecretsSeen({LOGIN: OF_BROKERS})) for i in BY_SCRAM.broker_ids]
+    spoilt += [on_host(i, secrets=SecretsSeen({LOGIN: login})) for i in BY_SCRAM.controller_ids]
+    found = judged("KRB-PRE-128", both(*spoilt)(observation(Phase.ZOOKEEPER, BY_SCRAM)), BY_SCRAM)
+    assert found.verdict is verdict and told in found.evidence
+
+
+def test_a_scram_listener_with_a_handler_of_its_own_is_not_asked() -> None:
+    key = "listener.name.internal.scram-sha-512.sasl.server.callback.handler.class"
+    own = BY_SCRAM.model_copy(update={"broker_properties": {**BY_SCRAM.broker_properties, key: "com.example.Ldap"}})
+    assert judged("KRB-PRE-128", observation(Phase.ZOOKEEPER, own), own).passed
+
+
+def test_here_and_on_the_host_a_password_is_compared_with_what_zookeeper_keeps() -> None:
+    def kept(password: str) -> ScramCredential:
+        found = scram_credential(
+            json.dumps({"version": 1, "config": {MECHANISM: credential(password)}}).encode(), MECHANISM
+        )
+        assert found is not None
+        return found
+
+    endless = kept(PASSWORD)._replace(iterations=2**31 - 1)
+    users = {"kafka": kept(PASSWORD), "other": kept("x"), "none": None, "unread": WHY, "endless": endless}
+    line = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    for user, known in {
+        "kafka": True,
+        "other": False,
+        "none": False,
+        "unread": WHY,
+        "endless": None,
+        "unasked": None,
+    }.items():
+        own = f'{line} username="{user}" password="{PASSWORD}";'
+        look = Look(BY_SCRAM, environment_secrets({"X": own}), ScramLogin(LOGIN, MECHANISM, users))
+        node = NodeSecrets(look, BY_SCRAM.controllers[0], {LOGIN: f"${{secrets:{BY_SCRAM.secrets_file}:{LOGIN}}}"})
+        nothing = {"logins": {}, "compared": {}, "files": {}}
+        assert node.seen(nothing).logins[LOGIN] == LoginSeen(user, 1, known=known)
+        told = host_secrets.told({**node.asked, "config_file": "/none", "logins": {LOGIN: own}}, lambda _: "")
+        assert node.seen(told).logins[LOGIN] == LoginSeen(user, 1, known=known)
+        asked = str(node.asked["scram"])
+        assert users["kafka"].salt.hex() in asked and users["kafka"].stored_key.hex() not in asked
+        assert PASSWORD not in asked
+    assert look.login("listener.name.other.sasl.jaas.config", own).known is None  # type: ignore[union-attr]
+
+
+def test_of_the_users_as_whom_controllers_may_call_zookeeper_is_asked() -> None:
+    class Reader:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __enter__(self) -> Reader:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+            assert paths == ["/config/users"]
+            return [("kafka", "a%20b", "a+b", "bad")]
+
+        def get_many(self, paths: Sequence[str]) -> list[Znode]:
+            text = "salt=x" if "bad" in "".join(paths) else credential(PASSWORD)
+            data = json.dumps({"version": 1, "config": {MECHANISM: text}}).encode()
+            return [Znode(path, data, 0, 0, 0, 0, 0) for path in paths]
+
+    reads: Any = Reader
+    spec = BY_SCRAM.model_copy(update={"super_users": tuple(f"User:{n}" for n in ("kafka", "a b", "gone", "bad"))})
+    found = scram_login(spec, secrets=environment_secrets({}), reads=reads)
+    assert found and (found.key, found.mechanism) == (LOGIN, MECHANISM)
+    users = dict(found.users) if not isinstance(found.users, Unread) else {}
+    assert isinstance(users.pop("kafka"), ScramCredential) and users.pop("gone") is None
+    assert {name: type(each) for name, each in users.items()} == {"a b": Unread, "bad": Unread}
+    assert scram_login(SPEC, secrets=environment_secrets({}), reads=reads) is None
+    assert (
+        scram_login(BY_SCRAM.model_copy(update={"zookeeper": None}), secrets=environment_secrets({}), reads=reads)
+        is None
     )
 
 

@@ -1,5 +1,5 @@
 """The login modules in a login configuration (JAAS): their classes and, apart from these, their options, which hold
-passwords.
+passwords; and what a broker keeps of a SCRAM password.
 
 This file stands twice, in ``playbooks/module_utils`` for the hosts and in ``kraft_runbook.cluster``; a test compares
 the two.
@@ -7,6 +7,8 @@ the two.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 
 _TOKEN = re.compile(
@@ -78,6 +80,13 @@ def _plain(value: str) -> str:
     if value[0] not in "\"'":
         return value
     return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0].isdigit() else _ESCAPED.get(m[1], m[1]), value[1:-1])
+
+
+def stored_key(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """What a broker keeps of a password (RFC 5802, ``ScramFormatter``). ``mechanism``: SCRAM-SHA-256 or -512."""
+    kind = mechanism.replace("SCRAM-SHA-", "sha")
+    salted = hashlib.pbkdf2_hmac(kind, password.encode("utf-8", "replace"), salt, iterations)
+    return hashlib.new(kind, hmac.new(salted, b"Client Key", kind).digest()).digest()
 
 
 def is_class(name: str) -> bool:

@@ -17,12 +17,14 @@ OF_USER = "user_"
 class LoginSeen:
     """A login line (``sasl.jaas.config``). ``user``: that it logs in as; None: it names none. ``password``: a number in
     its place, the same for equal passwords within one look; None: it has none. ``users``: those that PlainLoginModule
-    lets in, each with the number of its password.
+    lets in, each with the number of its password. ``known``: of a controller's login to the brokers by SCRAM, whether
+    ZooKeeper has that user with that password; None: it was not asked of that user.
     """
 
     user: str | None
     password: int | None = None
     users: Mapping[str, int] = field(default_factory=dict)
+    known: bool | Unread | None = None
 
 
 @dataclass(frozen=True, slots=True)

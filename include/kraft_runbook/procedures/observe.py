@@ -58,6 +58,7 @@ from kraft_runbook.procedures.look_at_quorum import look_at_quorum
 from kraft_runbook.procedures.look_deadline import Deadline, in_time
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.part_read import part_read
+from kraft_runbook.procedures.scram_login import scram_login
 from kraft_runbook.procedures.see_groups import sum_up_groups
 from kraft_runbook.procedures.short_together import short_together
 from kraft_runbook.procedures.topic_margins import topic_margins
@@ -98,7 +99,8 @@ def _look_at_hosts(spec: ClusterSpec, *, secrets: Secrets, full: bool) -> HostsR
         return _read_hosts(spec, secrets=secrets, replicas=False), NOT_ASKED
     from kraft_runbook.io.hosts.host_facts import gather_secured_hosts
 
-    return gather_secured_hosts(spec, replicas=spec.zookeeper is not None, secrets=secrets)
+    scram = scram_login(spec, secrets=secrets)
+    return gather_secured_hosts(spec, replicas=spec.zookeeper is not None, scram=scram, secrets=secrets)
 
 
 @dataclass(frozen=True)

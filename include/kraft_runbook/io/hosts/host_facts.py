@@ -12,6 +12,7 @@ from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, host_name, node_of, node_variables
+from kraft_runbook.io.hosts.node_secrets import ScramLogin
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.hosts.replica_directories import replica_directories_of
 from kraft_runbook.io.hosts.stores import SecuredQuestion, SecuredRead
@@ -49,10 +50,17 @@ def gather_host_facts(
 
 
 def gather_secured_hosts(
-    spec: ClusterSpec, *, replicas: bool = False, secrets: Secrets, plays: Callable[..., RunReport] = run_ansible
+    spec: ClusterSpec,
+    *,
+    replicas: bool = False,
+    scram: ScramLogin | None = None,
+    secrets: Secrets,
+    plays: Callable[..., RunReport] = run_ansible,
 ) -> tuple[dict[int, HostState], SecuredRead]:
-    """The same of all nodes, and in the same run their stores and secrets. ``plays``: as ``run_ansible``."""
-    question = SecuredQuestion(spec, secrets)
+    """The same of all nodes, and in the same run their stores and secrets. ``scram``: the controllers' login to the
+    brokers, where it is by SCRAM. ``plays``: as ``run_ansible``.
+    """
+    question = SecuredQuestion(spec, secrets, scram)
     hosts, told = _gathered(spec, spec.node_ids, question, replicas=replicas, secrets=secrets, plays=plays)
     return hosts, question.answered(told)
 

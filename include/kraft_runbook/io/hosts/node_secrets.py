@@ -8,11 +8,12 @@ import hashlib
 import hmac
 import secrets as randomness
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.config_providers import PROVIDERS, REFERENCE, files_named
-from kraft_runbook.cluster.login_modules import meaning_of, options_of
+from kraft_runbook.cluster.login_modules import meaning_of, options_of, stored_key
 from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen, SecretsSeen
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -21,16 +22,51 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.ansible_reports import value_of
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.metadata.znodes.znode_rows import ScramCredential
 
 LOGIN = "sasl.jaas.config"
+MOST_ITERATIONS = 1_000_000
+"""Of a credential that is looked at: Kafka's tools make 16,384 at most."""
 NOT_UNDERSTOOD = Unread("it is not understood: write it as Kafka's documents do")
 
 
-class Look:
-    """One look's secrets: what its digests are made with, and the numbers that stand for passwords in its result."""
+@dataclass(frozen=True, slots=True)
+class ScramLogin:
+    """How controllers log in to the brokers by SCRAM. ``key``: the property with the login. ``users``: what ZooKeeper
+    keeps of those that were asked for; None: nothing.
+    """
 
-    def __init__(self, spec: ClusterSpec, secrets: Secrets) -> None:
-        self.spec, self.secrets = spec, secrets
+    key: str
+    mechanism: str
+    users: Mapping[str, ScramCredential | Unread | None] | Unread
+
+    def asked(self) -> dict[str, Any]:
+        """What a host needs to make of a password what ZooKeeper keeps of it."""
+        users = {} if isinstance(self.users, Unread) else self.users
+        return {
+            "key": self.key,
+            "mechanism": self.mechanism,
+            "users": {
+                name: {"salt": each.salt.hex(), "iterations": each.iterations}
+                for name, each in users.items()
+                if isinstance(each, ScramCredential) and each.iterations <= MOST_ITERATIONS
+            },
+        }
+
+    def of(self, user: str | None) -> ScramCredential | Unread | bool | None:
+        """What ZooKeeper keeps of the user; False: nothing. None: it was not asked."""
+        if isinstance(self.users, Unread):
+            return self.users
+        return None if user is None or user not in self.users else self.users[user] or False
+
+
+class Look:
+    """One look's secrets: what its digests are made with, and the numbers that stand for passwords in its result.
+    ``scram``: the controllers' login to the brokers, where it is by SCRAM.
+    """
+
+    def __init__(self, spec: ClusterSpec, secrets: Secrets, scram: ScramLogin | None = None) -> None:
+        self.spec, self.secrets, self.scram = spec, secrets, scram
         self.key = randomness.token_bytes(32)
         self._numbers: dict[str, int] = {}
 
@@ -52,19 +88,36 @@ class Look:
             raise RunbookError("it has secrets of this tool and of the host", way_out="name all of it under 'secrets'")
         return REFERENCE.sub(lambda match: self.secrets(self.spec.secrets[match.group(3)]), text)
 
-    def login(self, line: str) -> LoginSeen | Unread:
+    def login(self, key: str, line: str) -> LoginSeen | Unread:
         try:
             options = options_of(line)
         except ValueError:
             return NOT_UNDERSTOOD
         users = {key[len(OF_USER) :]: self.digest(each) for key, each in options.items() if key.startswith(OF_USER)}
-        own = options.get("password")
-        return self.seen(options.get("username"), None if own is None else self.digest(own), users)
+        user, own = options.get("username"), options.get("password")
+        stored = None
+        if self.scram and self.scram.key == key and own is not None:
+            credential = self.scram.of(user)
+            if isinstance(credential, ScramCredential) and credential.iterations <= MOST_ITERATIONS:
+                made = stored_key(self.scram.mechanism, own, credential.salt, credential.iterations)
+                stored = self.digest(made.hex())
+        return self.seen(key, user, None if own is None else self.digest(own), users, stored)
 
-    def seen(self, user: str | None, password: str | None, users: Mapping[str, str]) -> LoginSeen:
-        """A login whose passwords are digests."""
+    def seen(
+        self, key: str, user: str | None, password: str | None, users: Mapping[str, str], stored: str | None
+    ) -> LoginSeen:
+        """A login whose passwords are digests. ``stored``: one of what a broker would keep of its password; None: that
+        was not made.
+        """
         numbers = {name: self.number(each) for name, each in users.items()}
-        return LoginSeen(user, None if password is None else self.number(password), numbers)
+        known = self._known(user, stored) if self.scram and self.scram.key == key else None
+        return LoginSeen(user, None if password is None else self.number(password), numbers, known)
+
+    def _known(self, user: str | None, stored: str | None) -> bool | Unread | None:
+        found = self.scram.of(user) if self.scram else None
+        if not isinstance(found, ScramCredential):
+            return found
+        return None if stored is None else stored == self.digest(found.stored_key.hex())
 
     def own_login(self, security: ClientSecurity) -> LoginSeen | Unread:
         """This tool's own."""
@@ -92,6 +145,7 @@ class NodeSecrets:
         self._unread: dict[str, Unread] = {}
         self.asked: dict[str, Any] = {
             "key": look.key.hex(),
+            "scram": look.scram.asked() if look.scram else None,
             "config_file": node.config_file,
             "providers": {key: value for key, value in properties.items() if key.startswith(PROVIDERS)},
             "logins": {},
@@ -104,7 +158,7 @@ class NodeSecrets:
                 if followed is None:
                     self.asked["logins"][key] = value
                 else:
-                    self._logins[key] = look.login(followed)
+                    self._logins[key] = look.login(key, followed)
             self.asked["wanted"][key] = self._given(key, value, followed)
         others = {key: value for key, value in (in_kraft or {}).items() if properties.get(key) != value}
         for key, value, followed in self._secrets(others):
@@ -142,7 +196,7 @@ class NodeSecrets:
             return SecretsSeen(logins, held | dict.fromkeys(keys, told), files)
         for key, part in told["logins"].items():
             login = value_of(part)
-            logins[key] = login if isinstance(login, Unread) else self._look.seen(**login)
+            logins[key] = login if isinstance(login, Unread) else self._look.seen(key, **login)
         for key, part in told["compared"].items():
             held[key] = value_of(part)
         return SecretsSeen(logins, held, {path: value_of(part) for path, part in told["files"].items()})

@@ -19,7 +19,7 @@ from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.cluster.stores import KEYS, THIS_TOOL, TRUST, StoreNamed, StoreSeen, stores_named
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.certificates import StoreRead, store_read, with_anchors
-from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets
+from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets, ScramLogin
 from kraft_runbook.io.secrets import Secrets
 
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
@@ -43,8 +43,8 @@ class SecuredQuestion:
     ``text``: the same as the playbook reads it. ``values``: the secrets in it.
     """
 
-    def __init__(self, spec: ClusterSpec, secrets: Secrets) -> None:
-        self._look = Look(spec, secrets)
+    def __init__(self, spec: ClusterSpec, secrets: Secrets, scram: ScramLogin | None = None) -> None:
+        self._look = Look(spec, secrets, scram)
         properties = {node.id: _properties(spec, node) for node in spec.nodes}
         self._stores = {node: tuple(stores_named(its)) for node, its in properties.items()}
         self._secrets = {

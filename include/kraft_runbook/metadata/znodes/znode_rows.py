@@ -11,6 +11,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.acl_names import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
@@ -261,16 +262,34 @@ def quota_rows(path: str, data: bytes, decoding: Decoding) -> Iterator[Row]:
             yield canonical_rows.client_quota(entity, key, number)
 
 
+class ScramCredential(NamedTuple):
+    """What ZooKeeper keeps of a user's password, by one mechanism."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+def scram_credential(data: bytes, mechanism: str) -> ScramCredential | None:
+    """Of a user's znode; None where it has none by this mechanism. Raises BadZnode."""
+    value = _config(data).get(mechanism)
+    return None if value is None else _scram_credential(mechanism, value)
+
+
 def _scram_row(user: str, mechanism: str, value: str, fingerprints: Fingerprints) -> Row:
+    found = _scram_credential(mechanism, value)
+    return canonical_rows.scram_credential(user, mechanism, *found, fingerprints)
+
+
+def _scram_credential(mechanism: str, value: str) -> ScramCredential:
     """``salt=…,stored_key=…,server_key=…,iterations=…`` (``ScramCredentialUtils``)."""
     fields = dict(part.split("=", 1) for part in value.split(","))
     try:
         if len(fields) != 4:
             raise BadZnode("it has four fields")
         salt, stored, server = (_base64(fields[name]) for name in ("salt", "stored_key", "server_key"))
-        return canonical_rows.scram_credential(
-            user, mechanism, salt, stored, server, whole(fields["iterations"]), fingerprints
-        )
+        return ScramCredential(salt, stored, server, whole(fields["iterations"]))
     except (KeyError, ValueError):
         raise BadZnode(f"the {mechanism} credential is malformed") from None
 
