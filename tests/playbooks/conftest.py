@@ -1,16 +1,20 @@
-"""The node that the playbooks change, under a real supervisord."""
+"""The node that the playbooks change, under a real supervisord; and the modules that run on a host."""
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from getpass import getuser
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from stand_in_node import SECRET, Node, lay_out
+
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 
 @pytest.fixture
@@ -50,3 +54,41 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def a_provisioned_controller(node: Node) -> None:
     """Without one, no broker is restarted into hybrid or KRaft mode."""
     node.configure_controller()
+
+
+MODULE_UTILS = (
+    "kafka_host",
+    "kafka_user",
+    "properties_text",
+    "environment_files",
+    "service_manager",
+    "java",
+    "written_files",
+    "installation",
+    "login_modules",
+    "references",
+    "named_classes",
+    "zookeeper_login",
+    "listeners",
+    "replica_directories",
+)
+"""Each after those that it imports."""
+
+
+@pytest.fixture(scope="module")
+def on_the_host() -> Iterator[SimpleNamespace]:
+    """The modules, loaded as Ansible loads them on a host: below its own package."""
+    before = dict(sys.modules)
+    loaded: dict[str, ModuleType] = {}
+    for directory, prefix in (("module_utils", "ansible.module_utils."), ("library", "")):
+        for name in MODULE_UTILS if prefix else ("kafka_file", "kafka_format", "kafka_host_facts", "kafka_set_aside"):
+            spec = importlib.util.spec_from_file_location(
+                f"{prefix}{name}", playbook_directory() / directory / f"{name}.py"
+            )
+            assert spec and spec.loader
+            loaded[name] = sys.modules[f"{prefix}{name}"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded[name])
+    yield SimpleNamespace(**loaded)
+    for name in sys.modules.keys() - before.keys():
+        if name.rpartition(".")[2] in loaded:
+            del sys.modules[name]
