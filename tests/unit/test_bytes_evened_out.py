@@ -165,7 +165,19 @@ def test_disks_whose_size_is_not_known_are_named() -> None:
         make_plan(EvenOut(Measure.FULLNESS), placement)
 
 
+def test_a_broker_whose_disks_are_all_cordoned_has_no_share_and_can_be_drained() -> None:
+    present = of(a=[(1,), (2,), (3,)])
+    cordoned = {**disks(b1=1, b3=1), 2: (LogDir("/d", 10**12, 10**11, cordoned=True),)}
+    placement = Placement(dict.fromkeys((1, 2, 3)), present, sizes=dict.fromkeys(present, MB), directories=cordoned)
+    with pytest.raises(Refused, match="all log directories of broker 2 are cordoned") as refused:
+        make_plan(EvenOut(Measure.FULLNESS), placement)
+    assert "drain the broker in the same plan" in refused.value.way_out
+    assert 2 not in loads(placement, make_plan(DrainBrokers((2,), even=True, measure=Measure.FULLNESS), placement))
+
+
 def test_two_directories_of_one_volume_count_once() -> None:
+    cordoned = (LogDir("/a", 10, 4, cordoned=True), LogDir("/b", 30, 4))
+    assert total_bytes(cordoned) == 30
     shared = (LogDir("/a", 10, 4, logs=1), LogDir("/b", 10, 4, logs=1))
     assert total_bytes(shared) == 10
     assert total_bytes((LogDir("/a", 10, 4), LogDir("/b", 30, 4))) == 40

@@ -62,6 +62,13 @@ def logs(
 FULL = logs({A: ONE, B: ONE, C: ONE, D: TWO})
 
 
+def cordon(now: dict[int, BrokerLogs], *paths: str) -> dict[int, BrokerLogs]:
+    return {
+        broker: replace(each, directories=tuple(replace(d, cordoned=d.path in paths) for d in each.directories))
+        for broker, each in now.items()
+    }
+
+
 def test_a_disk_is_emptied_onto_the_others_the_largest_first() -> None:
     plan = plan_disks(EmptyDisk(1, ONE), FULL)
     assert [(m.partition, m.source, m.target) for m in plan.moves] == [(p, ONE, TWO) for p in (A, B, C)]
@@ -104,7 +111,10 @@ def test_evening_makes_the_fullest_disk_less_full_or_leaves_it(replicas: list[tu
     [
         (EmptyDisk(7, ONE), FULL, "broker 7 did not describe"),
         (EmptyDisk(1, "/other"), FULL, "/other is none of broker 1's: /d1, /d2"),
-        (EmptyDisk(1, ONE), logs({A: ONE}, error="error 56"), "1 log directory that works"),
+        (EmptyDisk(1, ONE), logs({A: ONE}, error="error 56"), "0 log directories that replicas may go to, and this ta"),
+        (EmptyDisk(1, ONE), cordon(FULL, TWO), "0 log directories that replicas .* takes 1; cordoned: /d2"),
+        (EvenDisks(1), cordon(FULL, TWO), "has 1 log directories that replicas .* takes 2; cordoned: /d2"),
+        (ExplicitDisks({(1, A): TWO}), cordon(FULL, TWO), "/d2 is cordoned"),
         (EmptyDisk(1, ONE), logs({A: ONE}, usable=(400 * MB, 11 * MB)), "to take 10,000,000 bytes in /d2 and has 11,"),
         (ExplicitDisks({(1, A): TWO}), logs({A: ONE}, error="error 56"), "/d2 has failed"),
         (ExplicitDisks({(1, D): TWO}), logs({A: ONE}), "1 replicas are not there: t-3 on broker 1"),
@@ -117,6 +127,30 @@ def test_what_must_not_be_planned_is_refused_by_name(goal: object, now: dict[int
         said = "to take 10,000,000 bytes in /d2"
     with pytest.raises(Refused, match=said):
         plan_disks(goal, now)  # type: ignore[arg-type]
+
+
+def test_a_cordoned_disk_gives_replicas_and_takes_none() -> None:
+    now = cordon(FULL, ONE)
+    plan = plan_disks(EmptyDisk(1, ONE), now)
+    assert {(m.partition, m.target) for m in plan.moves} == {(p, TWO) for p in (A, B, C)}
+    assert "broker 1: nothing goes to /d1 (cordoned)" in plan.notes
+    three = {1: replace(FULL[1], directories=(*FULL[1].directories, LogDir(THREE, 1000 * MB, 900 * MB)))}
+    assert {m.target for m in plan_disks(EvenDisks(1), three).moves} == {THREE}
+    assert plan_disks(EvenDisks(1), cordon(three, THREE)).moves == plan_disks(EvenDisks(1), FULL).moves
+    named = ExplicitDisks({(1, A): ONE, (1, B): TWO})
+    assert [m.partition for m in plan_disks(named, now).moves] == [B], "A lies there, so nothing comes"
+
+
+def test_the_way_back_leaves_what_a_cordoned_disk_would_have_to_take() -> None:
+    """Kafka refuses also to end the copy of a replica that lies there (39, before it looks at the copy)."""
+    goal = BackToOldDisks(tuple(DiskMove(1, p, ONE, TWO) for p in (A, B)))
+    now = logs({A: TWO, B: ONE}, future={B: FutureCopy(TWO, 4 * MB, 9)})
+    with pytest.raises(
+        Refused, match=r"/d1 is cordoned \(t-0 .*/d1 is cordoned, so their copies are not ended"
+    ) as refused:
+        plan_disks(goal, cordon(now, ONE))
+    assert refused.value.way_out == "uncordon it; then do this again"
+    assert [m.partition for m in plan_disks(goal, cordon(now, TWO)).moves] == [A, B]
 
 
 def test_directories_that_may_share_a_volume_count_as_one() -> None:

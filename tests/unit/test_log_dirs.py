@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from placements import of
+from connected import nodes_that
+from kafka.protocol.admin import AlterReplicaLogDirsResponse, DescribeLogDirsResponse
+from kafka.protocol.broker_version_data import BrokerVersionData
+from observations import SPEC
+from placements import of, tp
 
-from kraft_runbook.cluster.log_dirs import LogDir, filled, is_one_volume, may_be_one_volume, usable_bytes
+from kraft_runbook.cluster.log_dirs import LogDir, all_cordoned, filled, is_one_volume, may_be_one_volume, usable_bytes
+from kraft_runbook.io.kafka.log_dirs import alter_replica_log_dirs, describe_log_dirs
 from kraft_runbook.reassignment.disk_room import perhaps_too_full, too_full
 from kraft_runbook.reassignment.goals import Explicit
 from kraft_runbook.reassignment.placement import Placement
@@ -108,3 +114,48 @@ def test_free_bytes_of_one_volume_count_once() -> None:
     assert usable_bytes([one, replace(two, usable=9 * GB)]) == 49 * GB
     assert usable_bytes([one, replace(two, usable=None)]) is None
     assert not may_be_one_volume(one, replace(two, total=99 * GB))
+
+
+@pytest.mark.parametrize(("newest", "cordoned"), [(4, False), (5, True), (6, True)])
+def test_whether_a_directory_is_cordoned_is_asked_of_a_broker_that_can_say_it(newest: int, cordoned: bool) -> None:
+    """``newest``: the version that the broker has. Its answer is in the one that is asked, as over a connection."""
+
+    def answer(_: str, request: Any) -> Any:
+        asked = request.API_VERSION
+        if asked is None:
+            asked = BrokerVersionData(api_versions={35: (0, newest)}).api_version(request)
+        result = DescribeLogDirsResponse.DescribeLogDirsResult
+        said = {
+            "log_dir": "/a",
+            "topics": [],
+            "total_bytes": 9,
+            "usable_bytes": 5,
+            "is_cordoned": True,
+            "error_code": 0,
+        }
+        made = DescribeLogDirsResponse(version=asked, throttle_time_ms=0, error_code=0, results=[result(**said)])
+        return DescribeLogDirsResponse.decode(made.encode(version=asked), version=asked)
+
+    found = describe_log_dirs(SPEC, SPEC.brokers[0], secrets=lambda _: "", connect=nodes_that(answer))
+    assert found.directories == (LogDir("/a", 9, 5, cordoned=cordoned),)
+
+
+def test_a_copy_to_a_cordoned_directory_is_refused_in_words() -> None:
+    topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+    partition = topic.AlterReplicaLogDirPartitionResult(partition_index=0, error_code=39)
+    answer = AlterReplicaLogDirsResponse(version=1, results=[topic(topic_name="a", partitions=[partition])])
+    given: Any = {"secrets": lambda _: "", "connect": nodes_that(lambda *_: answer)}
+    assert alter_replica_log_dirs(SPEC, SPEC.brokers[0], {tp("a"): "/a"}, **given) == {
+        tp("a"): "the directory is cordoned"
+    }
+
+
+def test_a_cordoned_directory_takes_nothing() -> None:
+    """Its few logs would draw what comes, and its room hide that the other one has none."""
+    used, cordoned = directories(("/a", 1000, 100, 200), ("/b", 1000, 900, 10))
+    cordoned = replace(cordoned, cordoned=True)
+    assert usable_bytes([used, cordoned]) == 100 * GB
+    (volume,) = filled([used, cordoned], [10 * GB] * 30, one=is_one_volume)
+    assert (volume.paths, volume.taken) == (("/a",), 300 * GB)
+    assert all_cordoned([cordoned]) and all_cordoned([cordoned, replace(used, error="error 56")])
+    assert not all_cordoned([used, cordoned]) and not all_cordoned([]) and not all_cordoned([replace(used, error="x")])

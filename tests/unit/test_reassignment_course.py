@@ -183,11 +183,13 @@ def test_a_broker_without_room_for_its_part_of_the_batch_takes_no_more_and_other
     now = Placement(dict.fromkeys((1, 3, 4)), present, sizes=dict.fromkeys(present, 10 * MB))
     begun_before = {tp("a"): begun(Move(tp("a"), (1,), (3,)))}
 
-    def asked(free: int, copied: int | None = None, disks: int = 1) -> tuple[set[int], list[str]]:
+    def asked(
+        free: int, copied: int | None = None, disks: int = 1, *, open_: bool = True
+    ) -> tuple[set[int], list[str]]:
         """``disks``: of broker 3, each with so much free; the copy that has begun lies on the first."""
         paths = [f"/d{number}" for number in range(disks)]
         made = {
-            3: tuple(LogDir(path, 10**15 + n, free * MB, logs=5) for n, path in enumerate(paths)),
+            3: tuple(LogDir(path, 10**15 + n, free * MB, "", 5, not open_) for n, path in enumerate(paths)),
             4: one_volume_each({4: 10**12})[4],
         }
         found = replace(now, directories=made, ongoing={} if copied is None else begun_before)
@@ -203,6 +205,8 @@ def test_a_broker_without_room_for_its_part_of_the_batch_takes_no_more_and_other
     assert asked(23, copied=9) == ({4}, ["broker 3 is to take 21,000,000 bytes and has 23,000,000 free"])
     assert asked(24, copied=9) == ({3, 4}, []), "what was copied is no longer free"
     assert asked(33, copied=0)[0] == {4}, "its log does not exist yet"
+    cordoned = "broker 3 is to take 3 replicas, and all its log directories are cordoned"
+    assert asked(999, disks=2, open_=False) == ({4}, [cordoned])
     assert asked(20, copied=1, disks=2)[0] == {4} and asked(22, copied=1, disks=2)[0] == {3, 4}
 
 

@@ -10,6 +10,7 @@ from placements import MB, of, one_volume_each, tp
 
 from kraft_runbook.cli.reassign_goal import plan_in
 from kraft_runbook.cluster.assignment import Ongoing
+from kraft_runbook.cluster.log_dirs import LogDir
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.reassignment.goals import AddBrokers, Explicit
@@ -51,6 +52,12 @@ DECLARED = (1, 2, 3, 4, 5)
         ),
         (of(a=[(1, 2, 3)]), {}, Reason.REPLICATION_FACTOR, "replication factor changes: a-0 from 2 to 3"),
         (of(a=[(1, 3)]), {}, Reason.RACKS, "racks not kept: a-0 [1, 3]"),
+        (
+            of(a=[(1, 4), (3, 4)]),
+            {"directories": {4: (LogDir("/d", 9, 9, cordoned=True),)}},
+            Reason.CORDONED,
+            "broker 4 is to take 1 replicas, and all its log directories are cordoned",
+        ),
         (of(a=[(1, 4)]), {}, Reason.DISK, "broker 4 is to take 100,000,000 bytes and has 105,000,000 free"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What lies in the log directories of a broker (DescribeLogDirs, KIP-113; free space: KIP-827)."""
+"""What lies in the log directories of a broker (DescribeLogDirs, KIP-113; free space: KIP-827; cordoned: KIP-1066)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ABOUT = 0.001
 @dataclass(frozen=True, slots=True)
 class LogDir:
     """One directory. ``total`` and ``usable``: bytes of its volume, None where the broker does not say (before 3.3).
-    ``error``: why it can't be used; empty where it can. ``logs``: how many replicas lie in it.
+    ``error``: why it can't be used; empty where it can. ``logs``: how many replicas lie in it. ``cordoned``: no new
+    replica is to come to it (cordoned.log.dirs); what lies there is used as before. False before 4.3.
     """
 
     path: str
@@ -23,6 +24,12 @@ class LogDir:
     usable: int | None
     error: str = ""
     logs: int = 0
+    cordoned: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether replicas may come to it."""
+        return not self.error and not self.cordoned
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +57,20 @@ class BrokerLogs:
 
     def why_not_usable(self, path: str) -> str:
         """Why a replica can't go to this directory; empty where it can."""
-        found = next((each for each in self.directories if each.path == path), None)
+        found = self._directory(path)
         if found is None:
             return f"{path} is none of broker {self.broker}'s: {', '.join(each.path for each in self.directories)}"
-        return f"{path} has failed ({found.error})" if found.error else ""
+        if found.error:
+            return f"{path} has failed ({found.error})"
+        return f"{path} is cordoned" if found.cordoned else ""
+
+    def is_cordoned(self, path: str) -> bool:
+        """Also False where it is none of the broker's."""
+        found = self._directory(path)
+        return found is not None and found.cordoned
+
+    def _directory(self, path: str) -> LogDir | None:
+        return next((each for each in self.directories if each.path == path), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +86,29 @@ class Volume:
 
 
 def usable_bytes(directories: Sequence[LogDir]) -> int | None:
-    """Bytes free on all volumes; None where a directory does not say, or whether some share a volume is not known."""
-    working = [each for each in directories if not each.error]
-    volumes = filled(working, (), one=is_one_volume)
-    said = sum(len(each.paths) for each in volumes) == len(working)
-    if not working or not said or len(filled(working, (), one=may_be_one_volume)) != len(volumes):
+    """Bytes free on all volumes that replicas may come to; None where a directory does not say, or whether some share a
+    volume is not known.
+    """
+    ready = [each for each in directories if each.is_open]
+    volumes = filled(ready, (), one=is_one_volume)
+    said = sum(len(each.paths) for each in volumes) == len(ready)
+    if not ready or not said or len(filled(ready, (), one=may_be_one_volume)) != len(volumes):
         return None
     return sum(each.usable for each in volumes)
 
 
 def total_bytes(directories: Sequence[LogDir]) -> int | None:
-    """The size of all volumes together; None where a directory does not say, or whether some share one is not known."""
+    """The size of all volumes together that replicas may come to; None as of ``usable_bytes``."""
     if usable_bytes(directories) is None:
         return None
     size = {each.path: each.total for each in directories}
-    volumes = filled([each for each in directories if not each.error], (), one=is_one_volume)
+    volumes = filled(directories, (), one=is_one_volume)
     return sum(size[each.paths[0]] or 0 for each in volumes)
+
+
+def all_cordoned(directories: Sequence[LogDir]) -> bool:
+    """Whether nothing is to come to any of them, since those that work are cordoned."""
+    return any(each.cordoned for each in directories) and not any(each.is_open for each in directories)
 
 
 def is_one_volume(one: LogDir, other: LogDir) -> bool:
@@ -111,31 +135,31 @@ def filled(
     """What replicas of these sizes that come take of each volume. ``one``: whether two directories are on one volume.
 
     Kafka puts each into the directory with the fewest logs, however full its volume is (LogManager.nextLogDirs). So
-    how many each gets is known, and which ones only if the order is. Directories that failed get none; a volume of
-    which the broker does not say how much is free is left out.
+    how many each gets is known, and which ones only if the order is. Directories that failed or are cordoned get
+    none; a volume of which the broker does not say how much is free is left out.
     """
-    working = [each for each in directories if not each.error]
-    counts, taken = [0] * len(working), [0] * len(working)
-    fewest = [(each.logs, at) for at, each in enumerate(working)]
+    ready = [each for each in directories if each.is_open]
+    counts, taken = [0] * len(ready), [0] * len(ready)
+    fewest = [(each.logs, at) for at, each in enumerate(ready)]
     heapify(fewest)
-    for size in sizes if working else ():
+    for size in sizes if ready else ():
         logs, at = fewest[0]
         heapreplace(fewest, (logs + 1, at))
         counts[at] += 1
         taken[at] += size
     largest = sorted(sizes, reverse=True)
     groups: list[list[int]] = []
-    for at, each in enumerate(working):
-        joined = [group for group in groups if any(one(each, working[other]) for other in group)]
+    for at, each in enumerate(ready):
+        joined = [group for group in groups if any(one(each, ready[other]) for other in group)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(other for group in joined for other in group), at])
     return tuple(
         Volume(
-            tuple(working[at].path for at in group),
+            tuple(ready[at].path for at in group),
             min(free),
             sum(taken[at] for at in group),
             sum(largest[: sum(counts[at] for at in group)]),
         )
         for group in groups
-        if len(free := [u for at in group if (u := working[at].usable) is not None]) == len(group)
+        if len(free := [u for at in group if (u := ready[at].usable) is not None]) == len(group)
     )

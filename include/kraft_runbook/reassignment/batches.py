@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, Replicas, TopicPartition
-from kraft_runbook.reassignment.disk_room import to_come, too_full
+from kraft_runbook.reassignment.disk_room import to_come, to_cordoned, too_full
 from kraft_runbook.reassignment.list_room import ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
@@ -76,11 +76,11 @@ def batch_with_room(
     plan: ReassignmentPlan, look: ReplicasLook, limits: Limits
 ) -> tuple[Placement, tuple[Move, ...], tuple[str, ...]]:
     """The same without copies to brokers whose disks have no room for their part of it beside what still comes there:
-    others may have used them since it was planned. What the look shows, with these brokers (``Placement.full``); the
-    batch; and why, in words.
+    others may have used them since it was planned, or cordoned all of them. What the look shows, with these brokers
+    (``Placement.full``); the batch; and why, in words.
     """
     now, begun, said = look.placement, to_come(look), list[str]()
-    while found := list(too_full(batch := next_batch(plan, now, limits), now, begun)):
+    while found := [*to_cordoned(batch := next_batch(plan, now, limits), now), *too_full(batch, now, begun)]:
         now = replace(now, full=now.full | {broker for broker, _ in found})
         said += [why for _, why in found]
     return now, batch, tuple(said)

@@ -67,8 +67,8 @@ def still_meant(goal: DiskGoal, ids: Mapping[str, str], tell: Callable[[str], ob
 
 def plan_disks(goal: DiskGoal, logs: Logs) -> DiskPlan:
     """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has
-    failed, a replica that the broker does not hold, copies that go on, a volume that would be filled. On the way back
-    these are left out and named: what can go back does.
+    failed or is cordoned, a replica that the broker does not hold, copies that go on, a volume that would be filled. On
+    the way back these are left out and named: what can go back does.
     """
     if isinstance(goal, BackToOldDisks):
         moves, left = moves_back(goal, logs)
@@ -78,17 +78,25 @@ def plan_disks(goal: DiskGoal, logs: Logs) -> DiskPlan:
     else:
         mine = _of_broker(goal.broker, logs)
         _require_rest([goal.broker], logs)
-        working = [each for each in mine.directories if not each.error]
-        if len(working) < 2:
-            raise Refused(
-                f"broker {goal.broker} has {len(working)} log directory that works, and two are needed",
-                way_out="add one to log.dirs and restart the broker",
-            )
-        moves = _emptied(goal, mine, working) if isinstance(goal, EmptyDisk) else _evened(mine, working)
+        moves = _emptied(goal, mine) if isinstance(goal, EmptyDisk) else _evened(mine, _open(mine, 2))
     if isinstance(goal, ExplicitDisks):
         _require_rest({each.broker for each in moves}, logs)
     _require_room(moves, logs)
     return DiskPlan(str(goal), tuple(sorted(moves)), tuple(_notes(moves, logs)))
+
+
+def _open(mine: BrokerLogs, at_least: int, *, but: str = "") -> list[LogDir]:
+    """The directories that replicas may go to. Raises Refused where there are fewer."""
+    found = [each for each in mine.directories if each.is_open and each.path != but]
+    if len(found) < at_least:
+        cordoned = ", ".join(each.path for each in mine.directories if each.cordoned)
+        raise Refused(
+            f"broker {mine.broker} has {len(found)} log directories that replicas may go to, and this takes {at_least}"
+            + (f"; cordoned: {cordoned}" if cordoned else ""),
+            way_out="add one to log.dirs and restart the broker"
+            + (", or take one out of cordoned.log.dirs" if cordoned else ""),
+        )
+    return found
 
 
 def _of_broker(broker: int, logs: Logs) -> BrokerLogs:
@@ -111,17 +119,19 @@ def _require_rest(brokers: Collection[int], logs: Logs) -> None:
 
 def _require_usable(broker: int, path: str, logs: Logs) -> None:
     if why := logs[broker].why_not_usable(path):
-        raise Refused(why, way_out="name a directory that works, as the broker's log.dirs does")
+        raise Refused(why, way_out="name a directory that works and is not cordoned, of the broker's log.dirs")
 
 
 def _explicit(goal: ExplicitDisks, logs: Logs) -> list[DiskMove]:
     moves, absent = [], []
     for (broker, partition), path in sorted(goal.wanted.items()):
         mine = _of_broker(broker, logs)
+        if mine.placed.get(partition) == path:
+            continue
         _require_usable(broker, path, logs)
         if partition not in mine.placed:
             absent.append(f"{partition} on broker {broker}")
-        elif mine.placed[partition] != path:
+        else:
             moves.append(DiskMove(broker, partition, mine.placed[partition], path, mine.sizes[partition]))
     if absent:
         raise Refused(
@@ -131,10 +141,10 @@ def _explicit(goal: ExplicitDisks, logs: Logs) -> list[DiskMove]:
     return moves
 
 
-def _emptied(goal: EmptyDisk, mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:
+def _emptied(goal: EmptyDisk, mine: BrokerLogs) -> list[DiskMove]:
     if all(each.path != goal.path for each in mine.directories):  # one that has failed may be emptied of nothing
         _require_usable(goal.broker, goal.path, {goal.broker: mine})
-    others = [each for each in working if each.path != goal.path]
+    others = _open(mine, 1, but=goal.path)
     load = _loads(mine, others)
     moves = []
     for partition in sorted(
@@ -146,9 +156,9 @@ def _emptied(goal: EmptyDisk, mine: BrokerLogs, working: Sequence[LogDir]) -> li
     return moves
 
 
-def _evened(mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:
+def _evened(mine: BrokerLogs, taking: Sequence[LogDir]) -> list[DiskMove]:
     """The largest that makes the fullest disk less full goes first. Each moves once."""
-    load, weight = _loads(mine, working), {each.path: _weight(each) for each in working}
+    load, weight = _loads(mine, taking), {each.path: _weight(each) for each in taking}
     at = {p: path for p, path in mine.placed.items() if path in load}
     moves: dict[TopicPartition, DiskMove] = {}
     while True:
@@ -216,6 +226,8 @@ def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:
     for broker in sorted({each.broker for each in moves}):
         by_path = {each.path: each for each in logs[broker].directories}
         mine = [each for each in moves if each.broker == broker]
+        if cordoned := [path for path, each in by_path.items() if each.cordoned]:
+            yield f"broker {broker}: nothing goes to {', '.join(cordoned)} (cordoned)"
         if unknown := sorted({m.target for m in mine if by_path[m.target].usable is None}):
             yield f"broker {broker} does not say how much is free in {', '.join(unknown)}"
         if any(m.source in by_path and may_be_one_volume(by_path[m.source], by_path[m.target]) for m in mine):

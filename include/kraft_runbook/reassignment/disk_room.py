@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.assignment import Move
-from kraft_runbook.cluster.log_dirs import Volume, filled, is_one_volume, may_be_one_volume
+from kraft_runbook.cluster.log_dirs import Volume, all_cordoned, filled, is_one_volume, may_be_one_volume
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
 KEEP_FREE = 0.1
 """The part of a volume's free bytes that a plan leaves free: segments roll and compaction writes before it deletes."""
+UNCORDON = "drain the broker in the same plan, or let it take replicas: take a directory out of its cordoned.log.dirs"
 
 
 ToCome = Mapping[tuple[int, str], int]
@@ -32,6 +33,16 @@ def too_full(moves: Iterable[Move], placement: Placement, begun: ToCome | None =
                 where = f" in {_named(volume)}" if len(directories) > 1 else ""
                 taken = f"{volume.taken + lacks:,} bytes{where}"
                 yield broker, f"broker {broker} is to take {taken} and has {volume.usable:,} free"
+
+
+def to_cordoned(moves: Iterable[Move], placement: Placement) -> Iterator[tuple[int, str]]:
+    """The brokers that are to take copies, and whose directories are all cordoned: the broker, and in words. Kafka
+    4.3.1 and 4.4.0 would put them into one all the same (LogManager.nextLogDirs).
+    """
+    for broker, sizes in _coming(moves, placement):
+        if all_cordoned(placement.directories.get(broker, ())):
+            taken = f"broker {broker} is to take {len(sizes):,} replicas"
+            yield broker, f"{taken}, and all its log directories are cordoned"
 
 
 def to_come(look: ReplicasLook) -> ToCome:

@@ -43,7 +43,9 @@ def back_over(plans: Iterable[DiskPlan]) -> BackToOldDisks:
 
 def moves_back(goal: BackToOldDisks, logs: Logs) -> tuple[list[DiskMove], tuple[str, ...]]:
     """What can be done of it, and in words what is left out: on a broker that did not answer, in a directory that has
-    failed, without room. Copies are ended in any case. What somebody else has moved on since is theirs, and stays.
+    failed or is cordoned, without room. Copies are ended in any case but one: a broker of 4.3.1 or 4.4.0 does not end
+    that of a replica in a cordoned directory (ReplicaManager.alterReplicaLogDirs looks at that first). What somebody
+    else has moved on since is theirs, and stays.
 
     Raises Refused where all of it is left out.
     """
@@ -58,16 +60,20 @@ def moves_back(goal: BackToOldDisks, logs: Logs) -> tuple[list[DiskMove], tuple[
         if broker not in logs:
             leave(broker, partition, f"broker {broker} did not describe its log directories", "start it")
             continue
-        at, copy = logs[broker].placed.get(partition), logs[broker].future.get(partition)
+        mine = logs[broker]
+        at, copy = mine.placed.get(partition), mine.future.get(partition)
         if at in (source, *targets) and copy is not None and copy.path in targets:
+            if mine.is_cordoned(at):
+                leave(broker, partition, f"{at} is cordoned, so their copies are not ended", "uncordon it")
+                continue
             ends.append(DiskMove(broker, partition, copy.path, at))
             if at != source:
                 leave(broker, partition, "their copies are ended first", "wait for that")
         elif at in targets and copy is None:
-            if why := logs[broker].why_not_usable(source):
-                leave(broker, partition, why, "mend it")
+            if why := mine.why_not_usable(source):
+                leave(broker, partition, why, "uncordon it" if mine.is_cordoned(source) else "mend it")
             else:
-                back.append(DiskMove(broker, partition, at, source, logs[broker].sizes[partition]))
+                back.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))
     room, fitting = DiskRoom(read_disks(DiskPlan("", ()), logs)), []
     for move in sorted(back, key=lambda each: (each.size, each)):
         if room.fits(move):

@@ -21,7 +21,7 @@ class Placement:
     waits. ``leaderless``: partitions that nobody leads. ``leaders``: who leads each; absent where unknown.
     ``in_sync``: who has a replica in sync, also of those that a reassignment adds; absent where unknown.
     ``topic_ids``: of the topics of a plan, where that was asked and they have one. ``full``: brokers without room for
-    what would be started there next (``batches.batch_with_room``).
+    what would be started there next, or with all directories cordoned (``batches.batch_with_room``).
     """
 
     racks: Mapping[int, str | None]

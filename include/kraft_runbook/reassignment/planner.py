@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
-from kraft_runbook.cluster.log_dirs import total_bytes
+from kraft_runbook.cluster.log_dirs import all_cordoned, total_bytes
 from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
 from kraft_runbook.reassignment.demotion import demoted_orders, lead_nothing, orders_given_back
+from kraft_runbook.reassignment.disk_room import UNCORDON
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DemoteBrokers,
@@ -321,6 +322,8 @@ def _widths(measure: Measure, placement: Placement, brokers: Collection[int]) ->
     """The size of each broker's disks, where that decides."""
     if measure is not Measure.FULLNESS:
         return None
+    if closed := sorted(b for b in brokers if all_cordoned(placement.directories.get(b, ()))):
+        raise Refused(f"all log directories of {nodes('broker', closed)} are cordoned", way_out=UNCORDON)
     found = {broker: total_bytes(placement.directories.get(broker, ())) for broker in brokers}
     if unknown := sorted(broker for broker, size in found.items() if not size):
         raise Refused(

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.disk_room import too_full
+from kraft_runbook.reassignment.disk_room import UNCORDON, to_cordoned, too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import RackRule, rack_sizes
@@ -34,6 +34,7 @@ class Reason(StrEnum):
     BELOW_MIN_ISR = "fewer replicas than min.insync.replicas"
     RACKS = "racks not kept"
     NO_RACK = "broker without a rack among brokers with racks"
+    CORDONED = "cordoned broker"
     DISK = "too little disk"
 
 
@@ -72,6 +73,7 @@ def refusals(
     for reason, name in (
         *_of_partitions(plan, placement, declared),
         *_of_racks(plan, placement),
+        *((Reason.CORDONED, said) for _, said in to_cordoned(plan.moves, placement)),
         *((Reason.DISK, said) for _, said in too_full(plan.moves, placement)),
     ):
         if reason not in MAY_BE_ALLOWED.intersection(allowed):
@@ -148,5 +150,6 @@ WAYS_OUT = {
         "set broker.rack in their files and restart them, since each counts as a rack of its own, which gets a replica"
         " of every partition; or allow that by name"
     ),
+    Reason.CORDONED: UNCORDON,
     Reason.DISK: "let other brokers take part, free disk, or move less",
 }

@@ -11,13 +11,16 @@ from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.kafka.connection import connect_to
+from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.secrets import Secrets
 
+NEWEST = 5
+"""The version of DescribeLogDirs that a broker is asked by, where it has it; else the newest that it has."""
 NOT_ALLOWED = 31
 REASONS: Mapping[int, str] = {
     3: "it does not exist",
     9: "the broker holds no replica of it",
+    39: "the directory is cordoned",
     56: "the directory has failed",
     57: "the broker has no such directory",
 }
@@ -32,8 +35,10 @@ def describe_log_dirs(
     *,
     secrets: Secrets,
     partitions: Collection[TopicPartition] | None = None,
+    connect: Connect = connect_to,
 ) -> BrokerLogs:
-    """The broker's directories, with the bytes of all partitions in them, or of these alone.
+    """The broker's directories, with the bytes of all partitions in them, or of these alone. Which are cordoned,
+    brokers of Kafka 4.3 and later tell (version 5, KIP-1066), from metadata.version 4.3-IV0 on.
 
     Raises Unreachable; Refused where this tool's identity may not describe the cluster.
     """
@@ -41,8 +46,8 @@ def describe_log_dirs(
     asked = None
     if partitions is not None:
         asked = [topic(topic=name, partitions=ids) for name, ids in by_topic(partitions).items()]
-    with connect_to(spec, broker, secrets=secrets, timeout=30.0) as connection:
-        answer = connection.send(DescribeLogDirsRequest(version=4, topics=asked))
+    with connect(spec, broker, secrets=secrets, timeout=30.0) as connection:
+        answer = connection.send(DescribeLogDirsRequest(max_version=NEWEST, topics=asked))
         if answer.error_code == NOT_ALLOWED:
             raise Refused(
                 "DescribeLogDirs is not allowed to this tool's identity",
@@ -55,7 +60,7 @@ def describe_log_dirs(
         error = f"error {each.error_code}" if each.error_code else ""
         total, usable = (None if value < 0 else int(value) for value in (each.total_bytes, each.usable_bytes))
         logs = sum(len(found.partitions) for found in each.topics)
-        directories.append(LogDir(str(each.log_dir), total, usable, error, logs))
+        directories.append(LogDir(str(each.log_dir), total, usable, error, logs, bool(each.is_cordoned)))
         for found in each.topics:
             for p in found.partitions:
                 name, size = TopicPartition(found.name, p.partition_index), int(p.partition_size)
@@ -72,6 +77,7 @@ def alter_replica_log_dirs(
     targets: Mapping[TopicPartition, str],
     *,
     secrets: Secrets,
+    connect: Connect = connect_to,
 ) -> dict[TopicPartition, str]:
     """Let the broker copy these replicas to these directories of its own (AlterReplicaLogDirs, KIP-113); to the one
     where a replica lies: end its copy. Returns why not, of those that the broker refused. Raises Unreachable; Refused
@@ -90,7 +96,7 @@ def alter_replica_log_dirs(
         )
         for path, these in by_path.items()
     ]
-    with connect_to(spec, broker, secrets=secrets, timeout=30.0) as connection:
+    with connect(spec, broker, secrets=secrets, timeout=30.0) as connection:
         answer = connection.send(AlterReplicaLogDirsRequest(version=1, dirs=asked))
     refused = {
         TopicPartition(each.topic_name, p.partition_index): int(p.error_code)
