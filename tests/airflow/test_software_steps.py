@@ -17,7 +17,7 @@ from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
 from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.cluster.spec_parts import QuorumKind, Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures.require_readable import require_readable
@@ -139,18 +139,25 @@ def test_what_is_played_leads_the_link_to_the_right_home() -> None:
 
 
 def judge(
-    changes: dict[str, Any] | Unread, *, software: Any = SPEC.kafka, tell: Any = print, is_led: bool = True
+    changes: dict[str, Any] | Unread,
+    *,
+    software: Any = SPEC.kafka,
+    tell: Any = print,
+    is_led: bool = True,
+    declared: dict[str, str] | None = None,
 ) -> None:
+    """``declared``: properties of the controllers in the cluster file."""
     host = cluster(ALL).features.hosts[101]
     seen = changes if isinstance(changes, Unread) else replace(host, **changes)
     look: Any = lambda *_, **__: {101: seen}  # noqa: E731
-    require_readable(SPEC, 101, software, secrets=nobody, tell=tell, is_led=is_led, look=look)
+    spec = SPEC.model_copy(update={"controller_properties": {**SPEC.controller_properties, **(declared or {})}})
+    require_readable(spec, 101, software, secrets=nobody, tell=tell, is_led=is_led, look=look)
 
 
-def back(**changes: Any) -> str:
+def back(declared: dict[str, str] | None = None, **changes: Any) -> str:
     """What refuses controller 101 the way back to 3.9.2; empty: nothing."""
     try:
-        judge(changes)
+        judge(changes, declared=declared)
     except Refused as refused:
         return str(refused)
     return ""
@@ -188,15 +195,37 @@ def test_what_was_not_read_refuses(changes: dict[str, Any], words: str) -> None:
         judge(WHY)
 
 
-def test_a_file_that_the_target_refuses_is_named() -> None:
-    config = {"process.roles": "controller", "log.segment.bytes": "1024"}
-    with pytest.raises(Refused, match=r"controller 101: log\.segment\.bytes=1024 is below"):
-        judge({"config": config}, software=SPEC.kafka.upgrade_to)
+def test_a_file_that_the_target_would_refuse_is_not_written_and_one_that_is_written_over_does_not_count() -> None:
+    small = {"log.segment.bytes": "1024"}
+    with pytest.raises(
+        Refused, match=r"controller 101's file, as it would be written: log\.segment\.bytes=1024 is below"
+    ):
+        judge({}, software=SPEC.kafka.upgrade_to, declared=small)
+    judge({"config": {"process.roles": "controller", **small}}, software=SPEC.kafka.upgrade_to)
+    gone = NamedClass("metric.reporters", "com.Gone", {OLD_HOME: "old.jar", NEW_HOME: None})
+    held = {"config": {"metric.reporters": "com.Gone"}, "classes": NamedClasses((gone,))}
+    judge(held, software=SPEC.kafka.upgrade_to)
+    with pytest.raises(Refused, match=r"com\.Gone, which no jar of"):
+        judge(held, software=SPEC.kafka.upgrade_to, declared={"metric.reporters": "com.Gone"})
+
+
+@pytest.mark.parametrize(
+    ("step", "node"), [(CONTROLLER_UP, 102), (BROKER_UP, 1), (BROKER_BACK, 2), (CONTROLLER_BACK, 103)]
+)
+def test_a_quorum_that_the_cluster_file_calls_dynamic_and_is_not_gets_no_file_without_its_voters(
+    step: NodeStep, node: int
+) -> None:
+    dynamic = SPEC.model_copy(update={"quorum": QuorumKind.DYNAMIC})
+    seen = cluster((103, 2))
+    at = RecordingCluster(seen, spec=dynamic, answers={require_readable: None})
+    with pytest.raises(Refused, match="where the quorum is is not written: the cluster file says 'quorum: dynamic'"):
+        take_step(run_on(at), step, node)
+    assert not [each for each in at.did if each.startswith("played")]
 
 
 def test_what_the_version_before_does_not_start_with_is_refused_before_the_node_is_stopped() -> None:
-    said = back(config={"process.roles": "controller", "group.coordinator.append.linger.ms": "-1"})
-    assert "controller 101: group.coordinator.append.linger.ms=-1 is below the smallest that 3.9.2 takes (0)" in said
+    said = back({"group.coordinator.append.linger.ms": "-1"})
+    assert "as it would be written: group.coordinator.append.linger.ms=-1 is below the smallest that 3.9.2" in said
     named = NamedClass("metric.reporters", "com.Mine", {OLD_HOME: None, NEW_HOME: "new.jar"})
     assert f"com.Mine, which no jar of {OLD_HOME} has" in back(classes=NamedClasses((named,)))
     assert "controller 101 was not touched" in said

@@ -5,7 +5,7 @@ record of features has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import by_hand
 import on_kafka4
@@ -98,9 +98,10 @@ def test_a_class_that_kafka_4_lacks_is_named_by_the_host_and_would_end_a_broker(
     on_kafka4.answers(lab, broker.id, lambda seen: seen.supported[METADATA_VERSION].highest == 21, within=120)
     for node_id, host in on_kafka4.look(lab).hosts.items():
         assert isinstance(host, NodeHost) and isinstance(host.classes, NamedClasses) and not host.classes.unread, host
-        said = [str(each).partition(", which")[0] for each in missing_classes(host, target)]
+        assert isinstance(host.config, Mapping)
+        said = [str(each).partition(", which")[0] for each in missing_classes(host, target, written=host.config)]
         assert said == ([f"{HANDLER_KEY} names {HANDLER}"] if node_id == broker.id else [])
-        assert list(missing_classes(host, lab.spec.kafka)) == []
+        assert list(missing_classes(host, lab.spec.kafka, written=host.config)) == []
 
     on_kafka4.switch(lab, broker.id, target.home)  # what the gate would have refused
     on_kafka4.wait_for_log(lab, broker.id, f"Class {HANDLER} could not be found", within=120)

@@ -131,18 +131,17 @@ def test_a_class_that_the_target_lacks_is_told_by_the_node_s_host(node: Node) ->
     key = "listener.name.internal.oauthbearer.sasl.server.callback.handler.class"
     login = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required secret=Hunter2;"
     Path(spec.broker(1).config_file).parent.mkdir(parents=True, exist_ok=True)
-    Path(spec.broker(1).config_file).write_text(
-        render_properties({**properties, key: handler, "sasl.jaas.config": login}, header="by hand")
-    )
+    held = {**properties, key: handler, "sasl.jaas.config": login}
+    Path(spec.broker(1).config_file).write_text(render_properties(held, header="by hand"))
     host = read_feature_state(spec, [1], dynamic_classes={1: [("metric.reporters (dynamic)", "com.example.Mine")]})[1]
     assert isinstance(host, NodeHost) and "Hunter2" not in str(host)
     assert spec.kafka.upgrade_to is not None
-    said = [str(each) for each in missing_classes(host, spec.kafka.upgrade_to)]
+    said = [str(each) for each in missing_classes(host, spec.kafka.upgrade_to, written=held)]
     assert [each.partition(", which")[0] for each in said] == [
         f"{key} names {handler}",
         "metric.reporters (dynamic) names com.example.Mine",
     ]
-    assert [str(each) for each in missing_classes(host, spec.kafka)] == [
+    assert [str(each) for each in missing_classes(host, spec.kafka, written=held)] == [
         f"metric.reporters (dynamic) names com.example.Mine, which no jar of {homes[0]} has"
     ]
     assert host.further_jars[str(homes[0])] == ("jmx_prometheus_javaagent-1.0.1.jar",)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from feature_looks import kafka4, look
 from observations import both, broker, on_host
-from test_upgrade_checks import ALL, PLAIN, asks_url, cluster, goes, held, host_changed
+from test_upgrade_checks import ALL, ASKS, PLAIN, cluster, declares, goes, held, host_changed
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeHost
 from kraft_runbook.cluster.observation import BrokerMetrics, Found
@@ -30,17 +30,17 @@ COMMUNITY = {"3.9.2": "7.9.2-ccs", "4.1.1": "8.1.1-ccs"}
 SERVER = {"3.9.2": "7.9.5-ce", "4.1.1": "8.1.0-ce"}
 BY_PATCH = {"KRB-UPG-023", "KRB-UPG-024", "KRB-UPG-025", "KRB-UPG-027"}
 """Checks of single releases of Kafka: Confluent's last number names none."""
+DECLARED = {**ASKS, "log.segment.bytes": "1"}
 SPOILT = both(
     on_host(1, java_version="11.0.22"),
-    host_changed(3, config={"process.roles": "broker", "zookeeper.connect": "x", "log.segment.bytes": "1"}),
-    asks_url(()),
+    host_changed(2, allowed_urls=()),
     held(topics={"message.format.version": Found(1, ("a",))}, brokers={"1": {"log.segment.bytes": "500000"}}),
     broker(
         2, metrics=BrokerMetrics(0, 0, deprecated_requests=(OldRequests("unknown", "unknown", "Fetch", "2", 1234),))
     ),
 )
 FAIL = {"KRB-UPG-006", "KRB-UPG-008", "KRB-UPG-019", "KRB-UPG-020", "KRB-UPG-026"}
-WRONG = SPOILT(cluster())
+WRONG = SPOILT(cluster(spec=declares(DECLARED)))
 
 
 def named(value: Any, names: Mapping[str, str]) -> Any:
@@ -68,10 +68,11 @@ def in_words(text: str, names: Mapping[str, str]) -> str:
 @pytest.mark.parametrize("gate", [Gate.UP, Gate.BACK])
 @pytest.mark.parametrize("seen", [cluster(), WRONG, cluster((101, 103)), cluster(ALL)])
 def test_each_check_of_the_roll(names: dict[str, str], gate: Gate, seen: Any) -> None:
-    theirs, spec = named(seen, names), goes(*names.values())
-    assert SOFTWARE.read(theirs, spec).stage is SOFTWARE.read(seen, PLAIN).stage
-    stage = SOFTWARE.read(seen, PLAIN).stage
-    ours = {each.code: each for each in SOFTWARE.checks.run(seen, PLAIN, stage, gate=gate).results}
+    declared = DECLARED if seen is WRONG else {}
+    own, theirs, spec = declares(declared), named(seen, names), declares(declared, goes(*names.values()))
+    assert SOFTWARE.read(theirs, spec).stage is SOFTWARE.read(seen, own).stage
+    stage = SOFTWARE.read(seen, own).stage
+    ours = {each.code: each for each in SOFTWARE.checks.run(seen, own, stage, gate=gate).results}
     found = {each.code: each for each in SOFTWARE.checks.run(theirs, spec, stage, gate=gate).results}
     assert found.keys() == ours.keys()
     assert gate != Gate.UP or seen is not WRONG or {code for code, each in found.items() if each.blocks} >= FAIL

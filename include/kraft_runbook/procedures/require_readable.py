@@ -10,6 +10,7 @@ from typing import Protocol
 
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost, NodeOnDisk, SoftwareLevels
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
@@ -41,8 +42,8 @@ def require_readable(
     is_led: bool = True,
     look: Looks = node_hosts,
 ) -> None:
-    """Raise Refused where the node could not start on that software: what its disk or its file holds, what it will be
-    sent, or what of these could not be read. Nothing was changed then.
+    """Raise Refused where the node could not start on that software: what its disk holds, what it will be sent, the
+    file that is written for it, or what of these could not be read. Nothing was changed then.
 
     ``is_led``: whether the quorum has a leader. Where it has none, a controller is judged by its own disk alone, since
     without it there may never be one.
@@ -55,20 +56,21 @@ def require_readable(
             way_out="make its host reachable to Ansible, then clear this task",
         )
     levels = _levels(who, host, software)
-    config = None if isinstance(host.config, Unread) else host.config
+    written = kraft_properties(spec, node_id)
     disk = host.disk
     if not is_led and node_id in spec.controller_ids and isinstance(disk, NodeOnDisk):
         tell(f"no controller leads, so what {who} will be sent is not known; its own disk alone is judged")
         disk = replace(disk, to_come=())
-    obstacles = unreadable(who, disk, levels, interval_ms=interval_in(config))
+    interval_ms = interval_in(None if isinstance(host.config, Unread) else host.config)  # of the process that runs
+    obstacles = unreadable(who, disk, levels, interval_ms=interval_ms)
     problems = [(each.problem, each.way_out) for each in obstacles]
-    refused = file_findings(config, software.version) if config else ()
-    problems += [(f"{who}: {each.problem}", each.way_out) for each in refused if each.refused]
+    refused = [each for each in file_findings(written, software.version) if each.refused]
+    problems += [(f"{who}'s file, as it would be written: {each.problem}", each.way_out) for each in refused]
     table = config_table(software.version)
     if isinstance(table, Unread) and software != spec.kafka:
         problems.append((f"{who}: {table.reason}", "name another target"))
     back = software == spec.kafka
-    missing = [each for each in missing_classes(host, software, back=back) if isinstance(each, str)]
+    missing = [each for each in missing_classes(host, software, written=written, back=back) if isinstance(each, str)]
     problems += [(f"{who}: {each}", "put its jar into that home, or name another class") for each in missing]
     if problems:
         ways = "; ".join(dict.fromkeys(way for _, way in problems))

@@ -9,12 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from inspect import cleandoc
+from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict, unknown
+from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict, passed, unknown
 
 CheckFunction = Callable[..., Finding]
+Narrowed = Callable[[Any, ClusterSpec, str | None], Collection[int]]
+"""The nodes that a check judges, by what the operation sees, the cluster file and the gate, if it is asked at one."""
 
 READ_IT = "make the named parts readable, and look again"
 """The way out of an UNKNOWN whose check gives no better one."""
@@ -49,13 +52,21 @@ class Check:
     """The gates at which it does not apply; for a check without ``gates``."""
     twice: bool = False
     """Whether it judges by two looks. Its function then also takes the earlier one, or None."""
+    of: Narrowed | None = None
+    """Which nodes it judges, where that depends on the cluster and the gate. Its function then also takes ``of``."""
 
-    def run(self, seen: object, spec: ClusterSpec, earlier: object = None) -> CheckResult:
+    def run(self, seen: object, spec: ClusterSpec, earlier: object = None, *, gate: str | None = None) -> CheckResult:
         """The check's answer. UNKNOWN if it needs something that the cluster file does not name, and so is Refused.
-        ``seen``, ``earlier``: what the operation sees (``Operation.sees``).
+        ``seen``, ``earlier``: what the operation sees (``Operation.sees``). ``gate``: where it is asked, if at one.
         """
+        given = (seen, spec, earlier) if self.twice else (seen, spec)
         try:
-            finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
+            if self.of is None:
+                finding = self.function(*given)
+            elif of := self.of(seen, spec, gate):
+                finding = self.function(*given, of=of)
+            else:
+                finding = passed("no node has to pass it here")
         except Refused as refused:
             finding = unknown(refused.problem, refused.way_out)
         usual = {Verdict.PASS: "", Verdict.FAIL: self.fix, Verdict.UNKNOWN: READ_IT}[finding.verdict]
@@ -95,6 +106,7 @@ class Checklist(Mapping[str, Check]):
         not_at: Iterable[str] = (),
         needs: Needs = Needs.LIVE,
         twice: bool = False,
+        of: Narrowed | None = None,
     ) -> Callable[[CheckFunction], CheckFunction]:
         """Add a check. Its docstring's first line is its title, the rest says why. Codes are stable: never
         reuse one.
@@ -118,19 +130,26 @@ class Checklist(Mapping[str, Check]):
                     function,
                     frozenset(not_at),
                     twice,
+                    of,
                 )
             )
             return function
 
         return register
 
-    def take(self, *checks: Check, stages: Iterable[str] | None = None, needs: Needs | None = None) -> None:
+    def take(
+        self,
+        *checks: Check,
+        stages: Iterable[str] | None = None,
+        needs: Needs | None = None,
+        of: Narrowed | None = None,
+    ) -> None:
         """Add checks of another list, by the same codes, to be run in ``stages`` of this operation. ``needs``: where
-        another part of an observation tells it in these stages.
+        another part of an observation tells it in these stages. ``of``: where they judge some of the nodes alone.
         """
         where = None if stages is None else frozenset(stages)
         for each in checks:
-            self._add(replace(each, stages=where, needs=needs or each.needs))
+            self._add(replace(each, stages=where, needs=needs or each.needs, of=of or each.of))
 
     def of(self, *codes: str) -> tuple[Check, ...]:
         """Its checks with these codes."""
@@ -175,7 +194,7 @@ class Checklist(Mapping[str, Check]):
         are UNKNOWN; a light gate leaves them out. ``earlier``: the look before, at least a second ago, for checks that
         judge by two.
         """
-        return ChecksReport(tuple(each.run(seen, spec, earlier) for each in self.applicable(stage, gate)))
+        return ChecksReport(tuple(each.run(seen, spec, earlier, gate=gate) for each in self.applicable(stage, gate)))
 
     def render(self, stages: Iterable[str]) -> Iterator[str]:
         """A section of Markdown for each check, line by line. ``stages``: all stages, in the order to name them."""

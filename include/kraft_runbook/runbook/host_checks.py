@@ -1,11 +1,11 @@
 """Checks of the nodes' hosts that any operation may need: what is installed there, its disks, services and files. Each
-operation takes those that it needs, for its own stages.
+operation takes those that it needs, for its own stages. ``of``: the nodes that one judges; None: every one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.naming import by_number, name_ids, nodes
@@ -17,7 +17,7 @@ from kraft_runbook.runbook.broker_files import broker_files
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, passed, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
-from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
+from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.versions import java_release
 
 HOST_CHECKS = Checklist()
@@ -281,16 +281,20 @@ def _ends(command: str, node_id: int, spec: ClusterSpec) -> bool:
     ),
     needs=Needs.HOSTS,
 )
-def every_log_directory_is_formatted(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+def every_log_directory_is_formatted(
+    seen: ClusterObservation, spec: ClusterSpec, *, of: Collection[int] | None = None
+) -> Finding:
     """Every log directory of a node in KRaft mode has its meta.properties.
 
     In ZooKeeper mode a broker formats an empty directory, such as a new disk, when it starts. In KRaft mode a node ends
     at its start ("No `meta.properties` found in", measured on 3.9.2), whichever of its directories it is.
     """
-    modes, unread = broker_modes(seen)
+    asked = spec.node_ids if of is None else of
+    modes, unread = split_read("broker {}'s mode", {b.id: b.mode for b in seen.brokers.values() if b.id in asked})
     in_kraft = [i for i, mode in modes.items() if mode is BrokerMode.KRAFT]
     in_kraft += [c.id for c in seen.controllers.values() if c.running is True]
     in_kraft += _down_in_kraft(seen)
+    in_kraft = [i for i in in_kraft if i in asked]
     found, unread_nodes = split_read("node {}", host_parts(seen, in_kraft, "unformatted_dirs"))
     unread += unread_nodes
     for i, dirs in split_read("node {}", host_parts(seen, in_kraft, "unread_dirs"))[0].items():
@@ -348,7 +352,9 @@ def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) 
     fix=AS_RENDERED,
     needs=Needs.HOSTS,
 )
-def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+def broker_files_are_as_rendered(
+    seen: ClusterObservation, spec: ClusterSpec, *, of: Collection[int] | None = None
+) -> Finding:
     """Every broker's configuration file is what the cluster file renders for its mode.
 
     Files are written whole, so a property that is not in the cluster file would be lost at the next restart. Compared
@@ -359,6 +365,8 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
     bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
     keys: set[str] = set()
     for each in broker_files(seen, spec):
+        if of is not None and each.node.id not in of:
+            continue
         if each.unread:
             unread.append(each.unread)
         elif each.missing:

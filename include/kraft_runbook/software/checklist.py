@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from kraft_runbook.cluster.config_tables import ConfigTable, config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.runbook.check_results import Finding, settle
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.read_parts import needed
-from kraft_runbook.software.roll import Rolled
+from kraft_runbook.software.roll import Rolled, read_roll_of
+from kraft_runbook.software.stages import Gate
 
 EVERY_BROKER = "<default>"
 """Whose dynamic configuration is that of all brokers."""
@@ -46,13 +48,47 @@ def taken_away(spec: ClusterSpec) -> ConfigTable | Unread:
     return after.beyond(before)
 
 
+def with_a_turn(seen: ClusterObservation, spec: ClusterSpec, gate: str | None) -> list[int]:
+    """The nodes that have to be fit for a restart: every one, but in a half-done roll those alone that run and that
+    this gate lets be restarted. One that is down may be the reason to go back, and what had its turn is not written
+    again.
+    """
+    roll = read_roll_of(seen, spec.kafka.version, both(spec)[-1].version)
+    if roll.stage is not Rolled.MIXED:
+        return list(spec.node_ids)
+    still = [i for i in spec.node_ids if (i in roll.on_new) == (gate == Gate.BACK)] if gate else []
+    return [i for i in still if i not in down(seen)]
+
+
+def down(seen: ClusterObservation) -> set[int]:
+    """The nodes of which a port is closed."""
+    closed = {each.id for each in seen.brokers.values() if each.running is False}
+    return closed | {each.id for each in seen.controllers.values() if each.running is False}
+
+
 def each_host(seen: ClusterObservation, judge: Callable[[NodeHost], Iterable[str | Unread]], fine: str) -> Finding:
     """Every node's host, judged one by one: what ``judge`` says is wrong there, or that it could not be read."""
-    wrong, unread = [], []
     features = needed(seen.features)
-    for node_id, host in features.hosts.items():
-        who = features.who(node_id)
-        for each in (host,) if isinstance(host, Unread) else judge(host):
+    return _each(
+        (
+            (features.who(node_id), (host,) if isinstance(host, Unread) else judge(host))
+            for node_id, host in features.hosts.items()
+        ),
+        fine,
+    )
+
+
+def each_file(spec: ClusterSpec, judge: Callable[[Mapping[str, str]], Iterable[str | Unread]], fine: str) -> Finding:
+    """Every node's file, as the roll writes it before the restart, judged one by one. What lies on the host until then
+    does not count: the other software never reads it.
+    """
+    return _each(((node.named, judge(kraft_properties(spec, node.id))) for node in spec.nodes), fine)
+
+
+def _each(judged: Iterable[tuple[str, Iterable[str | Unread]]], fine: str) -> Finding:
+    wrong, unread = [], []
+    for who, said in judged:
+        for each in said:
             if isinstance(each, Unread):
                 unread.append(f"{who}: {each.reason}")
             else:

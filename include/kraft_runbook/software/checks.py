@@ -29,7 +29,7 @@ from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 from kraft_runbook.runbook.secret_checks import CODES as SECRETS
-from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
+from kraft_runbook.software.checklist import CHECKS, WHOLE, both, down, each_host, with_a_turn
 from kraft_runbook.software.java import needed_java
 from kraft_runbook.software.roll import Rolled, RollReading, read_roll_of
 from kraft_runbook.software.stages import Gate
@@ -39,20 +39,19 @@ check = CHECKS.check
 SEGMENT = "segment.bytes"
 
 CHECKS.take(
-    *CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", *PRODUCERS, *REFERENCES),
+    *CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", quorum_places.SAID, *PRODUCERS, *REFERENCES),
     *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-113", "KRB-PRE-126", "KRB-PRE-132", *SECRETS),
 )
+CHECKS.take(*HOST_CHECKS.of("KRB-PRE-046", "KRB-PRE-087"), of=with_a_turn)
 CHECKS.take(*CLUSTER_CHECKS.of(CANARY), *HOST_CHECKS.of("KRB-PRE-124"), stages=(Rolled.OLD,))
 CHECKS.take(
     *CLUSTER_CHECKS.of(
         "KRB-PRE-004",
         "KRB-PRE-029",
         "KRB-PRE-100",
-        quorum_places.SAID,
         quorum_places.IN_THE_LOG,
         BATCHES,
     ),
-    *HOST_CHECKS.of("KRB-PRE-046", "KRB-PRE-087"),
     stages=WHOLE,
 )
 
@@ -199,13 +198,11 @@ def what_is_down_was_left_so_by_the_roll(seen: ClusterObservation, spec: Cluster
     target, reading = spec.kafka.upgrade_to, _roll(seen, spec)
     if reading.on_new or target is None:
         return passed(reading.reasons[0])
-    down = {b.id for b in seen.brokers.values() if b.running is False}
-    down |= {c.id for c in seen.controllers.values() if c.running is False}
 
     def wrong(host: NodeHost) -> Iterator[str | Unread]:
-        if host.node_id in down and isinstance(host.home, Unread):
+        if host.node_id in down(seen) and isinstance(host.home, Unread):
             yield Unread(f"it does not run, and its home_link could not be followed: {host.home.reason}")
-        elif host.node_id in down and host.home != target.home:
+        elif host.node_id in down(seen) and host.home != target.home:
             yield f"it does not run, and its home_link leads to {host.home}"
 
     return each_host(seen, wrong, "each was")

@@ -10,11 +10,13 @@ from kraft_runbook.cluster.class_keys import CAME_WITH, class_key
 from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses, NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, Verdict, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.differing_files import is_hidden
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.software.checklist import CHECKS, both
 from kraft_runbook.software.stages import Gate
@@ -46,7 +48,11 @@ def the_target_has_every_class_that_is_named(seen: ClusterObservation, spec: Clu
     login file (JAAS), and of dynamic configurations. A node that does not find one ends at its start. Options of login
     modules are not read.
     """
-    found = _grouped(seen, lambda host: missing_classes(host, both(spec)[-1]), "it has them")
+    found = _grouped(
+        seen,
+        lambda host: missing_classes(host, both(spec)[-1], written=kraft_properties(spec, host.node_id)),
+        "it has them",
+    )
     dynamic = seen.margins if isinstance(seen.margins, Unread) else seen.margins.dynamic
     unread = [dynamic.reason] if isinstance(dynamic, Unread) else list(_unread_names(dynamic))
     if not unread or found.verdict is Verdict.FAIL:
@@ -96,9 +102,12 @@ def without_version(jar: str) -> str:
     return name[:at]
 
 
-def missing_classes(host: NodeHost, software: Software, *, back: bool = False) -> Iterator[str | Unread]:
+def missing_classes(
+    host: NodeHost, software: Software, *, written: Mapping[str, str], back: bool = False
+) -> Iterator[str | Unread]:
     """What a node would not find on that software, one text for each class; Unread for what could not be told. A key
-    that it does not know names no class to it. ``back``: without what ``seen_in_a_process`` tells.
+    that it does not know names no class to it, and neither does a value of its file that is ``written`` over before it
+    starts. ``back``: without what ``seen_in_a_process`` tells.
     """
     if isinstance(host.classes, Unread):
         yield host.classes
@@ -108,6 +117,8 @@ def missing_classes(host: NodeHost, software: Software, *, back: bool = False) -
         yield from (Unread(each) for each in host.classes.unasked or ())
     release = release_of(software.version)
     for named in host.classes.named:
+        if _is_written_over(named, host.config, written):
+            continue
         if any(release < CAME_WITH.get(class_key(word) or "", (0, 0)) for word in named.key.split()):
             continue
         there = named.found.get(software.home, Unread(f"{software.home} was not looked at"))
@@ -115,6 +126,18 @@ def missing_classes(host: NodeHost, software: Software, *, back: bool = False) -
             yield Unread(f"whether {software.home} has {_what(named)} could not be read: {there.reason}")
         elif there is None and not (back and _may_lie_outside(host.classes, named)):
             yield f"{named.key} names {_what(named)}, which no jar of {software.home} has{_instead(named)}"
+
+
+def _is_written_over(named: NamedClass, held: Mapping[str, str] | Unread | None, written: Mapping[str, str]) -> bool:
+    """Whether a property of the node's file names the class, and does so no more once the file is written. Secrets are
+    not compared.
+    """
+    if isinstance(held, Unread) or held is None or named.key not in held:
+        return False
+    before, after = held[named.key], written.get(named.key, "")
+    if after and is_hidden(named.key, before, after):
+        return False
+    return before != after and not (named.name and named.name in after)
 
 
 def seen_in_a_process(host: NodeHost) -> Iterator[str]:

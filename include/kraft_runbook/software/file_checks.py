@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.config_meaning import listed
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import controller_files_in_kraft, told_apart
@@ -15,7 +16,7 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.host_checks import AS_RENDERED
 from kraft_runbook.runbook.read_parts import needed
-from kraft_runbook.software.checklist import CHECKS, WHOLE, both, crosses_into_4, each_host
+from kraft_runbook.software.checklist import CHECKS, both, crosses_into_4, each_file, each_host, with_a_turn
 from kraft_runbook.software.class_checks import missing_classes, seen_in_a_process
 from kraft_runbook.software.file_keys import FileFinding, file_findings
 from kraft_runbook.software.stages import Gate
@@ -32,7 +33,7 @@ check = CHECKS.check
     fix="correct the cluster file's properties, and let the nodes have them before the roll",
 )
 def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No node's file holds what makes the target exit at its start.
+    """No file that the roll writes holds what makes the target exit at its start.
 
     A node that exits on the new software is down until its file is mended. A class that the target lacks is such a
     thing too.
@@ -40,8 +41,9 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
     target = both(spec)[-1]
 
     def judge(host: NodeHost) -> Iterator[str | Unread]:
-        yield from _told(host, target.version, spec.kafka.version, _refused)
-        missing = list(missing_classes(host, target))
+        written = kraft_properties(spec, host.node_id)
+        yield from _told(written, target.version, spec.kafka.version, _refused)
+        missing = list(missing_classes(host, target, written=written))
         yield from (each for each in missing if isinstance(each, Unread))
         if any(isinstance(each, str) for each in missing):
             yield f"it names classes that {target.version} lacks (KRB-UPG-017)"
@@ -58,17 +60,17 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
     " missing into kafka.home",
 )
 def no_file_holds_what_the_version_before_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No node's file holds what makes the version before exit at its start.
+    """No file that the way back writes holds what makes the version before exit at its start.
 
     What only the target takes may have come into the files since: a word, a number, the name of a class that kafka.home
-    has not got. A file that is missing is written by the way back. A class that no home has does not block where the
-    node is down: what else is on its class path is seen only while it runs.
+    has not got. A class that no home has does not block where the node is down: what else is on its class path is seen
+    only while it runs.
     """
 
     def judge(host: NodeHost) -> Iterator[str | Unread]:
-        if host.config is not None:
-            yield from _told(host, spec.kafka.version, both(spec)[-1].version, _refused)
-        yield from missing_classes(host, spec.kafka, back=True)
+        written = kraft_properties(spec, host.node_id)
+        yield from _told(written, spec.kafka.version, both(spec)[-1].version, _refused)
+        yield from missing_classes(host, spec.kafka, written=written, back=True)
 
     features = needed(seen.features)
     untold = [
@@ -84,11 +86,10 @@ def no_file_holds_what_the_version_before_refuses(seen: ClusterObservation, spec
     "KRB-UPG-007",
     severity=WARNING,
     gates={Gate.UP},
-    needs=Needs.HOSTS,
     fix="take these keys out of the cluster file, or set what takes their place (docs/software.md)",
 )
 def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No node's file holds a key that the target reads over in silence.
+    """No file that the roll writes holds a key that the target reads over in silence.
 
     Kafka then leaves the key out, without a word: delegation.token.master.key alone gives no delegation tokens. A key
     that the version before reads over too is not told: the roll changes nothing of it.
@@ -100,43 +101,41 @@ def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: Clu
             yield ", ".join(keys)
 
     target = both(spec)[-1].version
-    return each_host(seen, lambda host: _told(host, target, spec.kafka.version, ignored), "none does")
+    return each_file(spec, lambda written: _told(written, target, spec.kafka.version, ignored), "none does")
 
 
 @check(
     "KRB-UPG-022",
     severity=WARNING,
     gates={Gate.UP},
-    needs=Needs.HOSTS,
     fix=f"add {JMX_REPORTER} to metric.reporters in the cluster file, and let the nodes have it before the roll",
 )
 def who_names_metric_reporters_names_jmx_too(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every node whose file names metric reporters names JmxReporter.
+    """Every file that the roll writes with metric reporters names JmxReporter.
 
     3.9 adds it by itself. Kafka 4 does not (KIP-830): what the node shows over JMX then lacks kafka.server:type=
     raft-metrics and all else of Kafka's own metrics, without a word.
     """
 
-    def judge(host: NodeHost) -> Iterator[str | Unread]:
-        if host.config is None or isinstance(host.config, Unread):
-            yield host.config or Unread("it has no file")
-            return
-        named = listed(host.config.get("metric.reporters", ""))
+    def judge(written: Mapping[str, str]) -> Iterator[str | Unread]:
+        named = listed(written.get("metric.reporters", ""))
         if named and JMX_REPORTER not in named and crosses_into_4(spec):
             yield f"metric.reporters={','.join(named)}"
 
-    return each_host(seen, judge, "every one does")
+    return each_file(spec, judge, "every one does")
 
 
-@check("KRB-UPG-016", severity=BLOCKING, stages=WHOLE, needs=Needs.HOSTS, fix=AS_RENDERED)
-def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+@check("KRB-UPG-016", severity=BLOCKING, needs=Needs.HOSTS, fix=AS_RENDERED, of=with_a_turn)
+def controller_files_are_as_rendered(
+    seen: ClusterObservation, spec: ClusterSpec, *, of: Collection[int] | None = None
+) -> Finding:
     """Every controller's configuration file is what the cluster file renders.
 
     The roll writes files whole. The controllers of a cluster that was created in KRaft mode have files that this tool
     never wrote: a property that is not in the cluster file would be lost at the restart. Values of secrets are not
     compared.
     """
-    files = controller_files_in_kraft(seen, spec)
+    files = (each for each in controller_files_in_kraft(seen, spec) if of is None or each.node.id in of)
     wrong, unread = told_apart(files, lambda each: capped(differing_keys(each.held, each.wanted)))
     return settle(wrong, unread, "all are")
 
@@ -146,15 +145,10 @@ def _refused(found: Iterable[FileFinding]) -> Iterator[str]:
 
 
 def _told(
-    host: NodeHost, version: str, now: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+    written: Mapping[str, str], version: str, now: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
 ) -> Iterator[str | Unread]:
-    """What that version says to a node's file, which ``now`` reads."""
+    """What that version says to a file that is written for it, where ``now`` runs until then."""
     table = config_table(version)
     if isinstance(table, Unread):
         yield table
-    if host.config is None:
-        yield Unread("it has no file")
-    elif isinstance(host.config, Unread):
-        yield host.config
-    else:
-        yield from told(file_findings(host.config, version, now=now))
+    yield from told(file_findings(written, version, now=now))

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, passed
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.software.checklist import CHECKS, both, each_host
+from kraft_runbook.software.checklist import CHECKS, both, each_file, each_host
 from kraft_runbook.software.stages import Gate
 
 check = CHECKS.check
@@ -38,7 +39,7 @@ UNSIGNED, LAST_UNSIGNED = "4.1", 1
     ),
 )
 def the_target_may_ask_the_urls_of_oauthbearer(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every URL of OAUTHBEARER in a node's file is one that its process is allowed to ask.
+    """Every URL of OAUTHBEARER in a file that the roll writes is one that the node's process is allowed to ask.
 
     Kafka 4 asks none that the Java property org.apache.kafka.sasl.oauthbearer.allowed.urls does not list, and a node
     ends at its start. 3.9 asks every one where the property is not set.
@@ -47,10 +48,8 @@ def the_target_may_ask_the_urls_of_oauthbearer(seen: ClusterObservation, spec: C
         return passed("the target is no Kafka 4")
 
     def judge(host: NodeHost) -> Iterator[str | Unread]:
-        if host.config is None or isinstance(host.config, Unread):
-            yield host.config or Unread("it has no file")
-            return
-        named = {key: url.strip() for key, url in host.config.items() if key.endswith(OAUTH_URLS) and url.strip()}
+        written = kraft_properties(spec, host.node_id)
+        named = {key: url.strip() for key, url in written.items() if key.endswith(OAUTH_URLS) and url.strip()}
         allowed = host.allowed_urls if named else ()
         if isinstance(allowed, Unread):
             yield allowed
@@ -68,7 +67,6 @@ def the_target_may_ask_the_urls_of_oauthbearer(seen: ClusterObservation, spec: C
     "KRB-UPG-027",
     severity=BLOCKING,
     gates={Gate.UP},
-    needs=Needs.HOSTS,
     fix=(
         f"take 4.1.2 or a later release as the target; or set {VALIDATOR}={BROKERS_VALIDATOR} in the cluster file"
         " before the roll (listener.name.<listener>.oauthbearer.…), which 3.9 reads over"
@@ -81,15 +79,13 @@ def the_target_looks_at_the_signature_of_tokens(seen: ClusterObservation, spec: 
     let in as "admin" (measured on both). Earlier and later releases look at the signature.
     """
 
-    def judge(host: NodeHost) -> Iterator[str | Unread]:
-        target = KafkaVersion.of(both(spec)[-1].version)
+    target = KafkaVersion.of(both(spec)[-1].version)
+
+    def judge(written: Mapping[str, str]) -> Iterator[str | Unread]:
         if target.minor != UNSIGNED or (target.patch is not None and target.patch > LAST_UNSIGNED):
             return
-        if host.config is None or isinstance(host.config, Unread):
-            yield host.config or Unread("it has no file")
-            return
-        for key in host.config:
-            if _is(key, KEYS) and _validator(host.config, key) == DEFAULT_VALIDATOR:
+        for key in written:
+            if _is(key, KEYS) and _validator(written, key) == DEFAULT_VALIDATOR:
                 said = f"{key} is set, and no {VALIDATOR}"
                 yield (
                     Unread(f"{said}; which release of Kafka {UNSIGNED} {target.text} is, its number does not say")
@@ -97,7 +93,7 @@ def the_target_looks_at_the_signature_of_tokens(seen: ClusterObservation, spec: 
                     else f"{said}: any token would be let in"
                 )
 
-    return each_host(seen, judge, "none does")
+    return each_file(spec, judge, "none does")
 
 
 def _is(key: str, name: str) -> bool:

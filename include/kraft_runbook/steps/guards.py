@@ -7,7 +7,8 @@ from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.short_together import short_together
 from kraft_runbook.runbook.broker_batches import FEWER_AT_ONCE
-from kraft_runbook.runbook.check_results import sample
+from kraft_runbook.runbook.check_results import Verdict, sample
+from kraft_runbook.runbook.quorum_places import the_quorum_is_what_the_cluster_file_says
 from kraft_runbook.steps.node_step import Look
 
 
@@ -70,4 +71,15 @@ def require_other_controllers_up(look: Look) -> None:
             "the quorum is not whole: "
             + (f"{nodes('controller', down, 'does')} not answer" if down else "it has no leader"),
             way_out=f"start what is down, then clear this task; controller {look.node} was not touched",
+        )
+
+
+def require_the_quorum_to_be_as_declared(look: Look) -> None:
+    """Before a node's file is written: where the cluster file says that the quorum is a dynamic one, it is."""
+    quorum = the_quorum_is_what_the_cluster_file_says(look.seen, look.spec)
+    if quorum.verdict is not Verdict.PASS:
+        raise Refused(
+            f"where the quorum is is not written: {quorum.evidence}",
+            way_out="take 'quorum: dynamic' out of the cluster file, or make the quorum dynamic first"
+            f" (docs/dynamic-quorum.md), then clear this task; node {look.node} was not touched",
         )

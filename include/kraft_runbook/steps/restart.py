@@ -17,14 +17,12 @@ from kraft_runbook.restart.files import Files, differs_besides, digest, page, re
 from kraft_runbook.restart.operation import RESTARTS, Step, restarts_with
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
-from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.runbook.quorum_places import the_quorum_is_what_the_cluster_file_says
 from kraft_runbook.steps.both_roles import comes_back
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import PREFLIGHT, Examined, Shown, examines_by_checks, require_preflight
-from kraft_runbook.steps.guards import require_other_brokers
+from kraft_runbook.steps.guards import require_other_brokers, require_the_quorum_to_be_as_declared
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
@@ -72,12 +70,7 @@ def _require_its_file(look: Look) -> None:
     """The file that is to be written is looked at once more. Raises Refused where it differs in anything else now."""
     if Files.asked(look.params) is Files.AS_THEY_ARE:
         return
-    quorum = the_quorum_is_what_the_cluster_file_says(look.seen, look.spec)
-    if quorum.verdict is not Verdict.PASS:
-        raise Refused(
-            f"where the quorum is is not written: {quorum.evidence}",
-            way_out="make the quorum dynamic first (docs/dynamic-quorum.md), then clear this task",
-        )
+    require_the_quorum_to_be_as_declared(look)
     node = look.node
     seen = replace(look.seen, hosts=look.cluster.hosts([node]))
     files = (*broker_files(seen, look.spec), *controller_files_in_kraft(seen, look.spec))

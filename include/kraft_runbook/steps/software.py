@@ -29,7 +29,11 @@ from kraft_runbook.software.stages import Gate, Step
 from kraft_runbook.steps.both_roles import comes_back
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import Examined, examine_by_checks
-from kraft_runbook.steps.guards import require_other_brokers, require_other_controllers_up
+from kraft_runbook.steps.guards import (
+    require_other_brokers,
+    require_other_controllers_up,
+    require_the_quorum_to_be_as_declared,
+)
 from kraft_runbook.steps.node_step import Look, NodeStep, never, passes_over_none, take_step
 from kraft_runbook.steps.registrations import register_anew
 from kraft_runbook.steps.roll import active_one_last, left_for_last
@@ -111,7 +115,9 @@ def remaining(seen: ClusterObservation, version: str) -> list[int]:
     return [c.id for c in seen.controllers.values() if c.software_version != version]
 
 
-def _require_readable(look: Look, software: Software) -> None:
+def _require_what_is_written(look: Look, software: Software) -> None:
+    """The file that the step writes, and what the node holds, let it start on that software."""
+    require_the_quorum_to_be_as_declared(look)
     is_led = was_read(look.seen.quorum)
     look.cluster.ask(require_readable, look.node, software, tell=look.tell, is_led=is_led)
 
@@ -126,7 +132,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
 
     def guard(look: Look) -> None:
         _await_the_quorum(look)
-        _require_readable(look, software(look.spec))
+        _require_what_is_written(look, software(look.spec))
 
     return NodeStep(
         SOFTWARE,
@@ -158,7 +164,7 @@ def _both(controller: NodeStep, software: Chooses) -> NodeStep:
         _await_the_quorum(look)
         if look.seen.brokers[look.node].running is not False:
             require_other_brokers(replace(look, seen=look.cluster.settled()))
-        _require_readable(look, software(look.spec))
+        _require_what_is_written(look, software(look.spec))
 
     before = demotes(lambda spec: spec.upgrade_software.demote, awaits=_await_the_quorum)
     return replace(controller, guard=guard, before=before)
@@ -168,7 +174,7 @@ def _broker(step: Step, software: Chooses) -> NodeStep:
     def guard(look: Look) -> None:
         if look.seen.brokers[look.node].running is not False:
             require_other_brokers(look)
-        _require_readable(look, software(look.spec))
+        _require_what_is_written(look, software(look.spec))
 
     return NodeStep(
         SOFTWARE,
