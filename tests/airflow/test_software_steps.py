@@ -21,9 +21,11 @@ from kraft_runbook.cluster.spec_parts import QuorumKind, Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.software import conditions
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
+from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.software import (
     BROKER_BACK,
@@ -119,6 +121,54 @@ def test_each_restart_asks_the_nodes_own_disk_for_the_software_that_it_is_to_run
     for step, node in ((CONTROLLER_UP, 102), (BROKER_UP, 1), (BROKER_BACK, 2), (CONTROLLER_BACK, 103)):
         guard(step, node, cluster(), asked)
     assert asked == [(102, "4.1.1"), (1, "4.1.1"), (2, "3.9.2"), (103, "3.9.2")]
+
+
+LATE = Unread("did not answer in 4 s", timed_out=True)
+
+
+@pytest.mark.parametrize(
+    "late", [broker(3, software_version=LATE, metrics=LATE), broker(3, running=LATE), broker(3, mode=LATE)]
+)
+def test_what_one_look_did_not_read_of_another_node_is_looked_at_again_and_believed_once_it_has_lasted(
+    late: Spoil,
+) -> None:
+    fine = cluster((101, 102, 103, 1))
+    at = RecordingCluster(late(fine), late(fine), fine, spec=SPEC, answers={require_readable: None})
+    assert take_step(run_on(at), BROKER_UP, 2)["changed"]
+    assert (len(at.looks), at.paused) == (3, 2 * SPEC.deadlines.poll)
+    assert "broker 3" in at.told[0]
+
+
+def test_a_node_that_never_tells_its_version_keeps_the_roll_from_going_on() -> None:
+    at = RecordingCluster(broker(3, software_version=LATE)(cluster((101, 102, 103, 1))), spec=SPEC)
+    with pytest.raises(Refused, match="the cluster is in UNKNOWN"):
+        take_step(run_on(at), BROKER_UP, 2)
+    assert len(at.looks) == SPEC.deadlines.healthy_in_a_row and at.did == []
+
+
+def test_a_node_that_does_not_run_is_no_reason_to_look_again() -> None:
+    at = RecordingCluster(
+        broker(2, running=False, mode=WHY, metrics=WHY)(cluster((101, 102, 103, 1))),
+        spec=SPEC,
+        answers={require_readable: None},
+    )
+    take_step(run_on(at), BROKER_UP, 2)
+    assert len(at.looks) == 1
+
+
+@pytest.mark.parametrize(
+    ("now", "by"),
+    [
+        (broker(3, running=LATE), By.UNREAD),
+        (broker(3, running=False), By.OTHERS),
+        (broker(3, running=False, mode=LATE), By.OTHERS),
+        (broker(3, mode=LATE), By.UNREAD),
+    ],
+)
+def test_a_port_that_was_not_looked_at_since_the_proof_is_nobody_s_change(now: Spoil, by: By) -> None:
+    fine = cluster((101, 102, 103, 1))
+    (change,) = SOFTWARE.changes(Gate.UP, state_of(fine), state_of(now(fine)), {2})
+    assert change.by is by
 
 
 def test_what_is_played_leads_the_link_to_the_right_home() -> None:

@@ -110,6 +110,16 @@ def unread_since(was: State, now: State) -> list[str]:
     ]
 
 
+def unread_now(state: State) -> list[str]:
+    """The nodes that run, or may run, and of which a part was not read, in words."""
+    return [
+        f"{kind.removesuffix('s')} {node_id} {_say(node)}"
+        for kind in ("brokers", "controllers")
+        for node_id, node in state[kind].items()
+        if node[0] is not False and UNREAD in node
+    ]
+
+
 def the_steps(_: object, after: Sequence[object]) -> By:
     """Of a node that the steps restart; UNREAD where it can't be read now."""
     return By.UNREAD if UNREAD in after else By.THE_STEPS

@@ -104,7 +104,9 @@ def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[in
 
 
 def _whose(before: Any, after: Any) -> By:
-    if after[0] is not True:
+    if after[0] == UNREAD:
+        return By.UNREAD  # the guard of a step refuses where it has to answer
+    if after[0] is False:
         return By.OTHERS
     if before[0] is False:
         return By.THE_STEPS  # one that was down when the proof was made is among the first that they start

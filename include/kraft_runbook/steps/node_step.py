@@ -4,7 +4,7 @@ any point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.runbook.changes import state_of, unread_now
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.transitions import Reading
@@ -120,11 +121,26 @@ class NodeStep:
 
 
 def look_at(run: Run, step: NodeStep, node: int) -> Look:
-    """A settled look at the cluster, for this step on this node."""
+    """A settled look at the cluster, for this step on this node. What one look did not read is looked at again,
+    ``deadlines.healthy_in_a_row`` times in all: one slow answer of any node must not end a roll.
+    """
     seen = run.cluster.settled()
+    for _ in range(run.spec.deadlines.healthy_in_a_row - 1):
+        if not (unclear := _unclear(step.operation, seen, run.spec)):
+            break
+        run.cluster.tell(f"looking again, this may be over in a moment: {'; '.join(unclear)}")
+        run.cluster.pause(run.spec.deadlines.poll)
+        seen = run.cluster.observe()
     first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
     companions = run.spec.batch_of(node) - {node} if step.batched else frozenset()
     return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions, step.anew)
+
+
+def _unclear(operation: Operation, seen: ClusterObservation, spec: ClusterSpec) -> Sequence[str]:
+    """Why the look shows the operation no stage of its own, or which node it did not read."""
+    reading = operation.read(seen, spec)
+    shows_none = reading.stage in {each.name for each in operation.table.outside}
+    return reading.reasons if shows_none else unread_now(state_of(seen))
 
 
 def is_signed_for(run: Run, step: NodeStep) -> bool:
