@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from observations import SPEC, broker, controller, observation
+from observations import SPEC, broker, controller, gauges, observation, with_quorum
 
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
     BrokerMode,
     ControllerState,
     ControllerZnode,
@@ -28,6 +29,7 @@ from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import rollback_plan
+from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
@@ -610,3 +612,21 @@ def test_the_digest_covers_what_was_seen(evidence, offset):
 def test_what_is_seen_of_the_nodes_is_plain_json():
     assert was_read(HYBRID.zookeeper)
     assert proof_of(HYBRID).state["brokers"]["1"] == [True, "hybrid"]
+
+
+def on_kafka_4(recorded: ZkMigrationState | None):
+    """A cluster that was migrated and rolled on. ``recorded``: what its leader's newest snapshot holds."""
+    spec = ANYONE.model_copy(update={"zookeeper": None})
+    seen = replace(observation(Phase.FINALIZED, spec), zookeeper=NO_ZOOKEEPER)
+    for node_id in seen.controllers:
+        seen = gauges(node_id, zk_migration_state=None)(seen)
+    return with_quorum(migration_state_record=recorded)(seen)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=str)
+def test_a_migration_that_kafka_4_forgets_and_remembers_is_nobodys_change(operation):
+    told, forgot = on_kafka_4(ZkMigrationState.POST_MIGRATION), on_kafka_4(None)
+    assert (detect_phase(told).phase, detect_phase(forgot).phase) == (Phase.FINALIZED, Phase.KRAFT)
+    for gate in operation.table.gates:
+        for was, now in ((told, forgot), (forgot, told)):
+            assert list(operation.changes(gate.name, state_of(was), state_of(now), ())) == []

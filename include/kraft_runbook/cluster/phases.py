@@ -44,6 +44,12 @@ class Phase(StrEnum):
     """The observation proves no phase. Every step is refused."""
 
 
+FOR_GOOD = frozenset({Phase.FINALIZED, Phase.KRAFT})
+"""Phases of a cluster that is in KRaft mode for good. One on Kafka 4 goes from one to the other and back by itself: a
+snapshot of 3.9 holds the state of a migration, one of Kafka 4 does not, and each leader tells its own newest.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PhaseReading:
     """The observed phase and why. For UNKNOWN, ``reasons`` names what could not be read, or the contradiction.

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.phases import FOR_GOOD, Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.changes import By, Change, State, changes_between
@@ -105,7 +105,7 @@ def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterat
     """A broker that fails or comes back changes no group's offsets, and a migration goes on beside the move. Its end,
     or another cluster, is another ground.
     """
-    over = now["phase"] in (Phase.FINALIZED.value, Phase.UNKNOWN.value)
+    over = now["phase"] in (*FOR_GOOD, Phase.UNKNOWN)
     return changes_between(
         was,
         now,

@@ -10,7 +10,7 @@ from typing import Any
 from kraft_runbook.cluster.assignment import TopicPartition, partitions_named
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import FOR_GOOD, Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.digests import sha256_of
@@ -18,7 +18,7 @@ from kraft_runbook.runbook.one_role import require_one_role
 from kraft_runbook.runbook.plays import Play
 
 BY_ZOOKEEPER = frozenset({Phase.ZOOKEEPER})
-BY_QUORUM = frozenset({Phase.FINALIZED, Phase.KRAFT})
+BY_QUORUM = FOR_GOOD
 DRILLED = BY_ZOOKEEPER | BY_QUORUM
 """The phases in which a drill may run: a migration under way is no place for one."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import FOR_GOOD, Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
-from kraft_runbook.restart.files import FOR_GOOD, differs_besides
+from kraft_runbook.restart.files import differs_besides
 from kraft_runbook.runbook import quorum_places
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft, told_apart

@@ -14,7 +14,7 @@ from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, host_part
 from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.phases import FOR_GOOD, Phase
 from kraft_runbook.cluster.sensitive import HIDDEN, is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -22,7 +22,6 @@ from kraft_runbook.runbook.broker_files import NodeFile
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.digests import sha256_of
 
-FOR_GOOD = frozenset({Phase.FINALIZED, Phase.KRAFT})
 NAMED = ("advertised.listeners", "config.providers")
 """Keys without which a file may mean the same to Kafka; to write them says where clients go, and where secrets lie."""
 

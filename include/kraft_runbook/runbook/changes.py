@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.phases import FOR_GOOD, detect_phase
 
 UNREAD = "unread"
 """In a state: this part of a node could not be read."""
@@ -70,7 +70,8 @@ def changes_between(
     """How the cluster differs from the proof, part by part.
 
     ``turn``: the nodes whose turn it is; their own step may have left them down or half-way. ``of_broker``,
-    ``of_controller``: who made the change of another node. ``of_phase``: who changed the phase, asked where it changed.
+    ``of_controller``: who made the change of another node. ``of_phase``: who changed the phase, asked where it changed
+    by more than by itself (``FOR_GOOD``).
     """
     if now["cluster_id"] != was["cluster_id"]:
         yield Change(
@@ -96,7 +97,7 @@ def changes_between(
             yield Change(
                 f"{kind.removesuffix('s')} {node_id} {_say(before)}, now {_say(after)}", whose, kind == "controllers"
             )
-    if now["phase"] != was["phase"]:
+    if now["phase"] != was["phase"] and not {now["phase"], was["phase"]} <= FOR_GOOD:
         yield Change(f"the phase was {was['phase']}, now {now['phase']}", of_phase())
 
 

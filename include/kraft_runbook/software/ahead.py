@@ -8,7 +8,7 @@ from typing import Any
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import FOR_GOOD, detect_phase
 from kraft_runbook.cluster.spans import roughly
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_batches import in_turn, turns
@@ -30,7 +30,7 @@ def reading_of(seen: ClusterObservation, spec: ClusterSpec) -> RollReading:
     """Where the roll stands. UNKNOWN where ZooKeeper is not proven to be behind."""
     reading = read_roll_of(seen, spec.kafka.version, target_version(spec))
     phase = detect_phase(seen)
-    if phase.phase not in (Phase.FINALIZED, Phase.KRAFT):
+    if phase.phase not in FOR_GOOD:
         return RollReading(Rolled.UNKNOWN, (f"it is in {phase.phase}: {'; '.join(phase.reasons)}",), reading.on_new)
     return reading
 
