@@ -13,6 +13,7 @@ from observations import (
     a_controller,
     both,
     broker,
+    ended,
     observation,
     part,
     zookeeper,
@@ -232,7 +233,7 @@ def test_where_the_cluster_lies_beyond_a_step_nothing_of_it_is_left(acted: Acted
 def test_what_shows_its_new_mode_and_does_not_run_is_not_done(acted: Acted, step: Step) -> None:
     """A look may know a mode of before; a node that is down has its turn all the same."""
     node = int(step.plays.rpartition("-")[2])
-    down: Spoil = a_controller(node, running=False) if node > 100 else broker(node, running=False)
+    down: Spoil = a_controller(node, running=False) if node > 100 else ended(node)
     stand(acted, step, spoil=both(step.done, down))
     acted.run(step.task, dag=step.dag)
     assert acted.played == [f"played {step.plays}"]

@@ -336,6 +336,17 @@ def registration(node_id: int, **changes: Any) -> Spoil:
     return spoil
 
 
+def ended(node_id: int, **changes: Any) -> Spoil:
+    """A broker that has ended: its port refuses, and the quorum has fenced it where it is registered."""
+
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        if not isinstance(seen.quorum, Unread) and node_id in seen.quorum.registrations:
+            seen = registration(node_id, fenced=True)(seen)
+        return broker(node_id, **{"running": False, **changes})(seen)
+
+    return spoil
+
+
 def both(*spoils: Spoil) -> Spoil:
     def spoil(seen: ClusterObservation) -> ClusterObservation:
         for each in spoils:

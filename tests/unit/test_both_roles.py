@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from feature_looks import all_registered, in_log
-from observations import observation, on_host
+from observations import both, ended, observation, on_host, registration
 from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
@@ -351,7 +351,8 @@ def running(on_new: tuple[int, ...], *, down: tuple[int, ...] = ()) -> ClusterOb
     controllers = {
         i: replace(each, software_version=version(i), running=i not in down) for i, each in SEEN.controllers.items()
     }
-    return replace(SEEN, brokers=brokers, controllers=controllers)
+    seen = replace(SEEN, brokers=brokers, controllers=controllers)
+    return both(*(registration(i, fenced=True) for i in down))(seen)
 
 
 def test_a_node_with_both_roles_counts_once() -> None:
@@ -361,19 +362,19 @@ def test_a_node_with_both_roles_counts_once() -> None:
 
 
 def test_a_node_that_is_down_is_started_once_and_awaited_as_both() -> None:
-    cluster = RecordingCluster(running((), down=(2,)), spec=ROLLING, answers={require_readable: None})
-    assert start_what_is_down(run_on(cluster), back=False) == {"started": [2]}
-    assert [each for each in cluster.did if each.startswith("played")] == ["played switch_software on 2"]
-    assert "awaited broker 2 to be in every ISR" in cluster.did
+    cluster = RecordingCluster(running((), down=(3,)), spec=ROLLING, answers={require_readable: None})
+    assert start_what_is_down(run_on(cluster), back=False) == {"started": [3]}
+    assert [each for each in cluster.did if each.startswith("played")] == ["played switch_software on 3"]
+    assert "awaited broker 3 to be in every ISR" in cluster.did
 
 
 def test_one_whose_brokers_port_alone_is_closed_comes_after_those_that_do_not_run() -> None:
-    seen = running((), down=(2,))
-    seen = replace(seen, brokers={**seen.brokers, 1: replace(seen.brokers[1], running=False, lives=True)})
+    seen = running((), down=(3,))
+    seen = ended(1, lives=True)(seen)
     up = replace(seen, brokers=running(()).brokers, controllers=running(()).controllers)
     up = replace(up, brokers={**up.brokers, 1: seen.brokers[1]})
     cluster = RecordingCluster(seen, seen, up, spec=ROLLING, answers={require_readable: None})
-    assert start_what_is_down(run_on(cluster), back=False) == {"started": [2, 1]}
+    assert start_what_is_down(run_on(cluster), back=False) == {"started": [3, 1]}
 
 
 DEMOTING = ROLLING.model_copy(update={"upgrade_software": ROLLING.upgrade_software.model_copy(update={"demote": True})})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observations import SPEC, broker, observation
+from observations import SPEC, broker, ended, observation
 from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
@@ -64,7 +64,7 @@ def test_leaders_go_off_right_before_the_process_is_stopped(tmp_path: Path) -> N
     assert did(run)[2:] == ["played restart_node on 1"]
 
 
-@pytest.mark.parametrize(("seen", "spec"), [(SEEN, SPEC), (broker(1, running=False)(SEEN), ASKS)])
+@pytest.mark.parametrize(("seen", "spec"), [(SEEN, SPEC), (ended(1)(SEEN), ASKS)])
 def test_not_where_nobody_asks_or_where_it_does_not_run(tmp_path: Path, seen: Any, spec: Any) -> None:
     run = run_of(tmp_path, seen, spec=spec)
     take_step(run, BROKER, 1)

@@ -16,12 +16,12 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
-from kraft_runbook.quorum.voters import STATIC, following, joining, leaving
+from kraft_runbook.quorum.voters import STATIC, joining, leaving
 from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed, unknown
 from kraft_runbook.runbook.conditions import first_missing
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
-from kraft_runbook.runbook.lag import since_fetch
+from kraft_runbook.runbook.lag import following, since_fetch
 from kraft_runbook.runbook.lost_disk import why_not_anew
 from kraft_runbook.runbook.one_role import require_one_role
 from kraft_runbook.runbook.warm import controllers_are_warm

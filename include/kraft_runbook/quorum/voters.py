@@ -16,7 +16,7 @@ from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed, unknown
 from kraft_runbook.runbook.conditions import Missing, Progress, first_missing
 from kraft_runbook.runbook.health import exited_controllers, quorum_whole, unfinished_quorum
-from kraft_runbook.runbook.lag import since_fetch
+from kraft_runbook.runbook.lag import following
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.warm import controllers_are_warm, not_warm
 
@@ -44,21 +44,6 @@ def leaving(seen: ClusterObservation, spec: ClusterSpec) -> tuple[int, ...]:
 def voter(quorum: QuorumState, node: int) -> Voter | None:
     """The voter with this id. The metadata log holds one at most (``VoterSet`` of Kafka's raft)."""
     return next((each for each in quorum.voters if each.id == node), None)
-
-
-def following(seen: ClusterObservation, spec: ClusterSpec, node: int) -> tuple[Voter, ...]:
-    """Each directory that fetches the log from the leader now under this controller's id, as a voter or an observer;
-    more than one: two processes have the id.
-    """
-    quorum = needed(seen.quorum)
-    if node == quorum.leader_id:  # it fetches from nobody
-        return tuple(each for each in quorum.voters if each.id == node)
-    return tuple(each for each in (*quorum.voters, *quorum.observers) if each.id == node and _fetches(seen, spec, each))
-
-
-def _fetches(seen: ClusterObservation, spec: ClusterSpec, replica: Voter) -> bool:
-    seconds = since_fetch(seen, replica)
-    return seconds is not None and seconds * 1000 < spec.quorum_health.silent
 
 
 def may_add(

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import DONE, Missing, Progress, first_missing
-from kraft_runbook.runbook.lag import unaware_brokers, voters_behind
+from kraft_runbook.runbook.lag import following, unaware_brokers, voters_behind
 from kraft_runbook.runbook.warm import not_warm
 
 
@@ -145,6 +145,22 @@ def out_of_sync(
     lagging = topics.out_of_sync_by_broker.get(node_id, 0)
     if lagging:
         yield f"waiting for broker {node_id} to be in sync: out of the ISR of {lagging} partitions"
+
+
+def serves_unreached(seen: ClusterObservation, spec: ClusterSpec, node_id: int) -> str | None:
+    """What shows that a node serves though its port refuses connections from here, as behind a firewall: its broker is
+    registered and not fenced, or its controller leads, or has just fetched. None where its port is open, and where the
+    quorum can't be read.
+    """
+    if not was_read(seen.quorum):
+        return None
+    broker, controller = seen.brokers.get(node_id), seen.controllers.get(node_id)
+    held = seen.quorum.registrations.get(node_id)
+    if broker is not None and broker.running is False and held is not None and not held.fenced:
+        return "it is registered as a broker, and the controller has not fenced it"
+    if controller is not None and controller.running is False and following(seen, spec, node_id):
+        return "it leads the quorum" if node_id == seen.quorum.leader_id else "it fetches from the quorum's leader"
+    return None
 
 
 def exited_broker(seen: ClusterObservation, earlier: ClusterObservation | None, node_id: int) -> Progress | None:

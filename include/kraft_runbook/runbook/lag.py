@@ -19,6 +19,7 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.read_parts import needed
 
 CAUGHT_UP_WITHIN = 10
@@ -81,6 +82,21 @@ def since_fetch(seen: ClusterObservation, replica: Voter) -> float | None:
         return None
     now = clock if clock is not None else seen.observed_at.timestamp() * 1000
     return max(0.0, now - replica.last_fetch_ms) / 1000
+
+
+def following(seen: ClusterObservation, spec: ClusterSpec, node: int) -> tuple[Voter, ...]:
+    """Each directory that fetches the log from the leader now under this controller's id, as a voter or an observer;
+    more than one: two processes have the id.
+    """
+    quorum = needed(seen.quorum)
+    if node == quorum.leader_id:  # it fetches from nobody
+        return tuple(each for each in quorum.voters if each.id == node)
+    return tuple(each for each in (*quorum.voters, *quorum.observers) if each.id == node and _fetches(seen, spec, each))
+
+
+def _fetches(seen: ClusterObservation, spec: ClusterSpec, replica: Voter) -> bool:
+    seconds = since_fetch(seen, replica)
+    return seconds is not None and seconds * 1000 < spec.quorum_health.silent
 
 
 def _behind(

@@ -12,14 +12,22 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.runbook.changes import state_of, unread_now
+from kraft_runbook.runbook.health import serves_unreached
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.transitions import Reading
 from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.run import Run
+
+ENDED_WITHIN = 30.0
+"""Seconds in which the quorum knows of a node that has just ended: it fences a broker after 9 s without a heartbeat
+(broker.session.timeout.ms), and a controller that does not fetch is silent after 5 s (quorum_health.silent); both are
+defaults.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +139,28 @@ def look_at(run: Run, step: NodeStep, node: int) -> Look:
         run.cluster.tell(f"looking again, this may be over in a moment: {'; '.join(unclear)}")
         run.cluster.pause(run.spec.deadlines.poll)
         seen = run.cluster.observe()
+    for _ in range(int(ENDED_WITHIN / run.spec.deadlines.poll)):
+        if not (shown := serves_unreached(seen, run.spec, node)):
+            break
+        run.cluster.tell(f"node {node} refuses connections, and {shown}: waiting until it is known to have ended")
+        run.cluster.pause(run.spec.deadlines.poll)
+        seen = run.cluster.observe()
     first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
     companions = run.spec.batch_of(node) - {node} if step.batched else frozenset()
     return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions, step.anew)
+
+
+def _require_reached(look: Look) -> None:
+    """Where a node has ended, a step asks for no other before it starts that one: nothing is taken away. That its port
+    refuses this machine does not prove it.
+    """
+    if shown := serves_unreached(look.seen, look.spec, look.node):
+        raise Refused(
+            f"node {look.node} refuses connections from here, and serves: {shown}",
+            way_out="let this machine reach its port (the listener's address, a firewall). Where its service starts it"
+            " again and again, or another process has its id, stop that. Then clear this task;"
+            f" node {look.node} was not touched",
+        )
 
 
 def _unclear(operation: Operation, seen: ClusterObservation, spec: ClusterSpec) -> Sequence[str]:
@@ -170,6 +197,7 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     if is_signed_for(run, step):
         run.signatures.require(step.operation, step.gate, look.seen, turn=look.together, exhibit=step.signed(look))
     step.guard(look)
+    _require_reached(look)
     run.signatures.begins(step.gate)  # also where nobody is asked: nothing is played that could not go on record
     step.before(run, look)
     result = run.cluster.play(step.play(look))

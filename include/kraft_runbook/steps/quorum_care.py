@@ -21,9 +21,10 @@ from kraft_runbook.migration.plays import bring_back_controller
 from kraft_runbook.procedures.change_voters import add_voter, await_committed, remove_voter
 from kraft_runbook.quorum.care import CARE, FOLLOWS, QUORUM_CARE, care_for
 from kraft_runbook.quorum.care_rules import Care, CareForm, Step, may_bring_back, may_move, page, whom
-from kraft_runbook.quorum.voters import following, may_add, may_remove, present, voter
+from kraft_runbook.quorum.voters import may_add, may_remove, present, voter
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Finding, Verdict
+from kraft_runbook.runbook.lag import following
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.running import RUNNING
