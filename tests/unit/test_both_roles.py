@@ -27,13 +27,10 @@ from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.cluster.spec_parts import ServiceManager, Software
 from kraft_runbook.errors import ClusterFileError, Refused, StepFailed
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
-from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures.change_level import Calls, Pace, await_level
 from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
-from kraft_runbook.procedures.look_at_replicas import agreed
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.require_readable import require_readable
-from kraft_runbook.procedures.unregister_broker import unregister_broker
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
 from kraft_runbook.quorum.faults import Fault, Form, aim
 from kraft_runbook.restart.operation import RESTARTS, Step
@@ -477,7 +474,7 @@ def test_unregistering_refuses_a_voter_that_the_cluster_file_no_longer_names() -
     seen = replace(SEEN, quorum=replace(SEEN.quorum, registrations=fenced))
     seen = replace(seen, brokers={i: each for i, each in seen.brokers.items() if i != 3})
     spec = SPEC.model_copy(update={"brokers": tuple(each for each in SPEC.brokers if each.id != 3)})
-    cluster = RecordingCluster(seen, spec=spec, answers={agreed: AssignmentSeen("c", {}, {}), unregister_broker: True})
+    cluster = RecordingCluster(seen, spec=spec)
     with pytest.raises(Refused, match="node 3 is a voter of the quorum too"):
         unregister(run_on(cluster, broker=3))
     assert cluster.did == []

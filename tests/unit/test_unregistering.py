@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from observations import SPEC, WHY, Spoil, broker, observation, part
+from observations import SPEC, WHY, Spoil, broker, nobody, observation, part
 from recording import Ports, RecordingCluster, run_on
 
-from kraft_runbook.brokers.unregistering import digest, held_by, page, registration
+from kraft_runbook.brokers.unregistering import Held, digest, held_by, page, registration, worst
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
-from kraft_runbook.procedures.look_at_replicas import agreed
+from kraft_runbook.procedures.see_held import see_held
 from kraft_runbook.procedures.unregister_broker import unregister_broker
 from kraft_runbook.steps.unregister_broker import shows_broker, unregister
 
@@ -55,8 +56,8 @@ class Signed(Ports):
 def taken(
     *shown: ClusterObservation, partitions: Any = SAFE, node: int | None = 3, answer: Any = True, ports: Any = None
 ) -> tuple[RecordingCluster, Any]:
-    assignment = AssignmentSeen("c", {1: None, 2: None}, partitions)
-    cluster = RecordingCluster(*shown, answers={agreed: assignment, unregister_broker: answer})
+    answers = {see_held: lambda node, asked: held_by(node, partitions), unregister_broker: answer}
+    cluster = RecordingCluster(*shown, answers=answers)
     try:
         return cluster, unregister(run_on(cluster, ports, broker=node))
     except (Refused, StepFailed) as error:
@@ -115,6 +116,36 @@ def test_one_that_leads_or_may_hold_what_nobody_else_has_is_left_registered(part
     assert cluster.did == []
 
 
+BEFORE, WORSE = PartitionSeen((2, 3), 2, (2, 3)), PartitionSeen((2, 3), None, ())
+"""A partition as a broker knew it that stopped following the metadata log, and as the others know it."""
+
+
+@pytest.mark.parametrize("stale", [1, 2])
+def test_what_any_broker_says_that_runs_counts_and_not_what_one_says_that_lags_behind(stale: int) -> None:
+    def seen_by(_: object, asked: Broker, **__: object) -> AssignmentSeen:
+        return AssignmentSeen("c", {}, {**SAFE, T2: BEFORE if asked.id == stale else WORSE})
+
+    found = see_held(SPEC, 3, SPEC.brokers[:2], secrets=nobody, seen_by=seen_by)
+    assert (found.leads, found.alone, found.replicas) == ((), (T2,), 2)
+    leads = {T1: PartitionSeen((3, 2), 3, (3, 2))}
+    assert worst([held_by(3, SAFE), held_by(3, leads)]) == Held((T1,), (), 1)
+    with pytest.raises(Refused, match="no other broker runs"):
+        see_held(SPEC, 3, (), secrets=nobody, seen_by=seen_by)
+
+
+def test_every_other_broker_that_may_run_is_asked() -> None:
+    asked: list[int] = []
+
+    def held(_: int, brokers: Any) -> Held:
+        asked.extend(each.id for each in brokers)
+        return held_by(3, SAFE)
+
+    for seen in (dead(), broker(1, running=False)(dead()), broker(1, running=WHY)(dead())):
+        cluster = RecordingCluster(seen, registered(gone=True)(seen), answers={see_held: held, unregister_broker: True})
+        unregister(run_on(cluster, broker=3))
+    assert asked == [1, 2, 2, 1, 2]
+
+
 def test_what_others_hold_of_a_leaderless_partition_is_not_its_affair() -> None:
     _, answer = taken(dead(), registered(gone=True)(dead()), partitions={**SAFE, T2: PartitionSeen((1, 2), None, (1,))})
     assert answer == {"changed": True}
@@ -154,7 +185,7 @@ def test_the_signature_is_for_the_registration_that_was_shown() -> None:
 
 
 def test_the_gate_shows_what_stays_and_whether_anybody_looked_for_the_process() -> None:
-    cluster = RecordingCluster(dead(), answers={agreed: AssignmentSeen("c", {}, SAFE)})
+    cluster = RecordingCluster(dead(), answers={see_held: held_by(3, SAFE)})
     (shown,) = shows_broker(run_on(cluster, broker=3)).exhibits
     assert "Partitions with a replica on it: 1." in shown.rendered and "It is in the cluster file" in shown.rendered
     found = registration(3, dead())

@@ -6,7 +6,7 @@ replica in sync out of its partition's ISR as any other (``ReplicationControlMan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
@@ -21,7 +21,7 @@ AGAIN = "then clear this task"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a broker holds by one look at every partition. ``leads``: partitions that it leads. ``alone``: those that
+    """What a broker holds by a look at every partition. ``leads``: partitions that it leads. ``alone``: those that
     nobody leads, or that have no other replica in sync. ``replicas``: how many partitions have a replica on it.
     """
 
@@ -38,6 +38,16 @@ def held_by(broker: int, partitions: Mapping[TopicPartition, PartitionSeen]) -> 
         tuple(name for name, seen in its.items() if seen.leader is None or not set(seen.isr) - {broker}),
         len(its),
     )
+
+
+def worst(views: Iterable[Held]) -> Held:
+    """What a broker may hold by the words of several: it leads a partition, or is alone there, where any says so."""
+    leads, alone, replicas = set[TopicPartition](), set[TopicPartition](), 0
+    for each in views:
+        leads.update(each.leads)
+        alone.update(each.alone)
+        replicas = max(replicas, each.replicas)
+    return Held(tuple(sorted(leads)), tuple(sorted(alone)), replicas)
 
 
 def registration(broker: int, seen: ClusterObservation) -> BrokerRegistration | None:

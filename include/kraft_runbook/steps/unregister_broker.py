@@ -9,7 +9,6 @@ from kraft_runbook.brokers.operation import GATE, UNREGISTERING, Step
 from kraft_runbook.brokers.unregistering import (
     Held,
     digest,
-    held_by,
     page,
     registration,
     require_gone,
@@ -20,7 +19,7 @@ from kraft_runbook.brokers.unregistering import (
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.gates.proof import Exhibit
-from kraft_runbook.procedures.look_at_replicas import agreed
+from kraft_runbook.procedures.see_held import see_held
 from kraft_runbook.procedures.unregister_broker import unregister_broker
 from kraft_runbook.runbook.one_role import require_one_role
 from kraft_runbook.steps.examine import PREFLIGHT, Shown, examines_by_checks, require_preflight
@@ -44,7 +43,7 @@ def prepare(run: Run) -> dict[str, Any]:
 def shows_broker(run: Run) -> Shown:
     """What is taken out of the log, and what stays on the broker, for the gate."""
     seen, node = run.cluster.settled(), _node(run)
-    found, held = require_registered(node, seen), _held(run)
+    found, held = require_registered(node, seen), _held(run, seen)
     text = page(node, found, held, declared=node in run.spec.broker_ids)
     run.cluster.tell(text)
     return Shown(exhibits=(Exhibit(PREFLIGHT, digest(node, found), text),), by=PREFLIGHT)
@@ -83,14 +82,17 @@ def _node(run: Run) -> int:
     return int(named)
 
 
-def _held(run: Run) -> Held:
-    return held_by(_node(run), run.cluster.ask(agreed).partitions)
+def _held(run: Run, seen: ClusterObservation) -> Held:
+    """By every other broker that may run: one that is down answers nobody."""
+    node = _node(run)
+    others = [each for each in run.spec.brokers if each.id != node and seen.brokers[each.id].running is not False]
+    return run.cluster.ask(see_held, node, others)
 
 
 def _require_may(run: Run, seen: ClusterObservation) -> None:
     require_no_voter(_node(run), seen)
     require_gone(_node(run), seen)
-    require_nothing_lost(_node(run), _held(run))
+    require_nothing_lost(_node(run), _held(run, seen))
 
 
 def _see_it_gone(run: Run, node: int) -> None:

@@ -13,6 +13,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.controller_broker import controller_address
@@ -46,7 +47,12 @@ def assignment_seen(spec: ClusterSpec, *, secrets: Secrets) -> AssignmentSeen:
 
     In ZooKeeper mode the other brokers hear of a change later than that one.
     """
-    return patiently(lambda: _seen_by_one(spec, secrets))
+    return patiently(lambda: _seen_at(spec, *controller_address(spec, secrets=secrets), secrets))
+
+
+def assignment_seen_by(spec: ClusterSpec, broker: Broker, *, secrets: Secrets) -> AssignmentSeen:
+    """The same as this broker knows it, which may lag behind the others. Raises Unreachable."""
+    return patiently(lambda: _seen_at(spec, spec.broker_address(broker), broker.named, secrets))
 
 
 def patiently(
@@ -66,8 +72,7 @@ def patiently(
         sleep(APART_SECONDS)
 
 
-def _seen_by_one(spec: ClusterSpec, secrets: Secrets) -> AssignmentSeen:
-    address, who = controller_address(spec, secrets=secrets)
+def _seen_at(spec: ClusterSpec, address: str, who: str, secrets: Secrets) -> AssignmentSeen:
     with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=ANSWERED_WITHIN) as connection:
         brokers = connection.send(MetadataRequest(version=8, topics=[]))
     racks = {int(each.node_id): each.rack for each in brokers.brokers}
