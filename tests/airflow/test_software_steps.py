@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from feature_looks import on_disk
+from feature_looks import all_registered, on_disk
 from in_run import run_in
 from observations import WHY, Spoil, a_controller, both, broker, ended, nobody, topics, with_quorum
 from recording import RecordingCluster, run_on
@@ -20,6 +20,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec_parts import QuorumKind, Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
+from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.health import serves_unreached
@@ -34,6 +35,7 @@ from kraft_runbook.steps.software import (
     BROKER_UP,
     CONTROLLER_BACK,
     CONTROLLER_UP,
+    roll_active_controller,
     start_what_is_down,
 )
 from kraft_runbook_airflow.base.report import ClosingReport
@@ -407,6 +409,33 @@ def test_a_controller_that_has_not_fetched_for_long_has_ended() -> None:
     seen = both(a_controller(102, running=False), fetched(102, 6))(ROLLED)
     at = RecordingCluster(seen, spec=SPEC, answers={require_readable: None})
     assert take_step(run_on(at), CONTROLLER_BACK, 102)["changed"] and at.paused == 0
+
+
+# -- the active controller ---------------------------------------------------------------------------------------------
+
+
+def test_one_that_is_elected_between_two_looks_has_its_turn_and_is_not_awaited_without_it() -> None:
+    def led(by: int, *on_new: int) -> ClusterObservation:
+        return with_quorum(leader_id=by)(cluster(on_new))
+
+    at = RecordingCluster(
+        led(101, 103),  # before the loop
+        led(101, 103),  # it chooses 102, which does not lead
+        led(102, 103),  # the step's own look
+        led(102, 103),
+        *[led(102, 102, 103)] * 2,
+        *[led(102, 102, 103)] * 2,
+        led(102, *ALL),
+        spec=SPEC,
+        answers={require_readable: None, observe_features: all_registered()},
+    )
+    roll_active_controller(run_on(at), back=False)
+    assert [each for each in at.did if each.startswith("played") or "run the target" in each] == [
+        "played switch_software on 102",
+        f"awaited {conditions.CONTROLLER_ON_TARGET.describe(102)}",
+        "played switch_software on 101",
+        f"awaited {conditions.CONTROLLER_ON_TARGET.describe(101)}",
+    ]
 
 
 # -- the end of a run that stopped -------------------------------------------------------------------------------------

@@ -196,9 +196,9 @@ BOTH_ROLES_UP, BOTH_ROLES_BACK = _both(CONTROLLER_UP, target_of), _both(CONTROLL
 
 
 def _step_of(spec: ClusterSpec, *, back: bool) -> Callable[[int], NodeStep]:
-    """By controller: its step."""
+    """By controller: its step. Whose turn it is, its caller has chosen: one that is elected meanwhile has it too."""
     both, alone = (BOTH_ROLES_BACK, CONTROLLER_BACK) if back else (BOTH_ROLES_UP, CONTROLLER_UP)
-    return lambda node: both if spec.has_both_roles(node) else alone
+    return lambda node: replace(both if spec.has_both_roles(node) else alone, passed_over=passes_over_none)
 
 
 def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
     down = [c.id for c in seen.controllers.values() if c.running is False]
     down += [i for i in closed if i in seen.controllers and i not in down]
     for node in down:
-        take_step(run, replace(step_of(node), passed_over=passes_over_none), node)
+        take_step(run, step_of(node), node)
         run.cluster.wait_for(on, node_id=node, deadline=within.quorum)
     brokers = [each for each in closed if each not in down]
     for node in brokers:  # all are started first: the wait for one asks for the others
