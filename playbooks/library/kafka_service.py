@@ -38,7 +38,7 @@ options:
   action:
     description:
       - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed, or
-        before C(older_than).
+        longer than C(age) ago.
       - C(start) starts it where it does not run. With an address it fails where another process listens there.
       - C(run) starts it so, then waits until its port is open; fails where the process exits, or runs with other files
         than wanted.
@@ -50,7 +50,7 @@ options:
   socket: {description: The serverurl of supervisor., type: str}
   config_file: {description: The node's configuration., type: path, required: true}
   files: {description: Every file that the process reads when it starts., type: list, elements: path, required: true}
-  older_than: {description: "Seconds since the epoch, of C(stop_outdated).", type: float}
+  age: {description: "Seconds for which a process may have run at most, of C(stop_outdated).", type: float}
   config_text:
     description: The configuration that the process is to run with; without one, whatever lies there.
     type: str
@@ -91,7 +91,7 @@ def main() -> None:
             "socket": {"type": "str"},
             "config_file": {"type": "path", "required": True},
             "files": {"type": "list", "elements": "path", "required": True},
-            "older_than": {"type": "float"},
+            "age": {"type": "float"},
             "config_text": {"type": "str"},
             "address": {"type": "str"},
             "stop_timeout": {"type": "float", "required": True},
@@ -125,10 +125,12 @@ def _wait_for_the_lock(asked: dict) -> float:
 
 
 def stop_outdated(service: object, asked: dict, check: bool) -> dict:
+    # taken now: another run may have the lock for minutes, and start the process anew
+    oldest = None if asked["age"] is None else time.time_ns() - int(asked["age"] * 1e9)
     if check:
         status = service.status()
         reason = status.pid and (
-            _outdated(service, status, asked) or (asked["will_change"] and "it would be outdated by then")
+            _outdated(service, status, asked, oldest) or (asked["will_change"] and "it would be outdated by then")
         )
         return {
             "changed": bool(reason),
@@ -139,7 +141,7 @@ def stop_outdated(service: object, asked: dict, check: bool) -> dict:
         status = settled(service, asked["stop_timeout"] + STOP_MARGIN)
         if status.state == STOPPED:
             return {"changed": False, "said": f"{asked['name']} does not run"}
-        reason = _outdated(service, status, asked)
+        reason = _outdated(service, status, asked, oldest)
         if not reason:
             return {
                 "changed": False,
@@ -152,9 +154,9 @@ def stop_outdated(service: object, asked: dict, check: bool) -> dict:
         return {"changed": True, "said": f"stopped {asked['name']} after {took:.1f} s ({reason})", "pid": status.pid}
 
 
-def _outdated(service: object, status: object, asked: dict) -> str | None:
-    """Why the running process must go: a file that it read at its start has changed since. Raises HostError where that
-    can't be seen.
+def _outdated(service: object, status: object, asked: dict, oldest: int | None = None) -> str | None:
+    """Why the running process must go: a file that it read at its start has changed since, or it began before
+    ``oldest``, in nanoseconds of this host's clock. Raises HostError where that can't be seen.
     """
     began = started_at_ns(status.pid) if status.pid else None
     if began is None:
@@ -167,7 +169,7 @@ def _outdated(service: object, status: object, asked: dict) -> str | None:
     newer = changed_since(began, asked["files"])
     if newer:
         return f"{', '.join(newer)} changed after process {status.pid} began"
-    if asked["older_than"] is not None and began < asked["older_than"] * 1e9:
+    if oldest is not None and began < oldest:
         return f"process {status.pid} is older than this run"
     return None
 

@@ -15,7 +15,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, phase_known
 from kraft_runbook.runbook.health import quorum_whole
-from kraft_runbook.runbook.host_checks import HOST_CHECKS, clocks_agree
+from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 from kraft_runbook.runbook.secret_checks import CODES as SECRETS
@@ -100,21 +100,6 @@ def the_quorum_is_whole(
         return unknown(seen.quorum)
     whole = quorum_whole(seen, spec, earlier=earlier)
     return passed(f"controller {seen.quorum.leader_id} leads") if whole.done else failed(whole.waiting_for)
-
-
-@CHECKS.check(
-    "KRB-ROLL-003",
-    severity=Severity.BLOCKING,
-    fix="synchronize the host's clock (chrony, ntpd)",
-    needs=Needs.HOSTS,
-)
-def ages_can_be_compared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The hosts' clocks agree within a second with the clock of the machine that runs the tasks.
-
-    A process is restarted if it began before the run, which began by the worker's clock. On a host whose clock is ahead
-    an old process would count as younger than the run; on one that is behind a process would be restarted twice.
-    """
-    return clocks_agree(seen, spec)
 
 
 @CHECKS.check(
