@@ -4,14 +4,22 @@ looks.
 
 from __future__ import annotations
 
+import logging
+import os
+import time
+from pathlib import Path
+
 import pytest
-from observations import SPEC, later, observation
+from observations import SPEC, WHY, a_controller, later, observation
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress
+from kraft_runbook.software.conditions import CONTROLLER_CAUGHT_UP
+from kraft_runbook.steps.recorded_wait import RecordedWait
 from kraft_runbook.steps.waiting import Wait
 
 
@@ -79,3 +87,50 @@ def test_a_broker_is_registered_and_in_sync_at_the_same_looks() -> None:
 def test_each_of_two_conditions_has_its_deadline(looks: list[tuple[bool, bool]], told: str) -> None:
     with pytest.raises(StepFailed, match=told):
         waited(looks)
+
+
+class Waits:
+    """The try of a task that keeps when it began in this file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def record(self, what: Kind) -> None:
+        raise AssertionError(f"nothing has ended: {what}")
+
+    def require_shared(self) -> None:
+        pass
+
+
+class Now(RecordingCluster):
+    def now(self) -> float:
+        return time.time()
+
+
+def test_the_clock_of_whoever_serves_the_state_directory_begins_no_wait(tmp_path: Path) -> None:
+    """It is five minutes behind. The try of another process goes on by what the file says, not by its time stamp."""
+    waits = Waits(tmp_path / "waits" / "1")
+    starting = a_controller(102, metrics=WHY)(observation(Phase.FINALIZED))
+
+    def a_look() -> bool:
+        wait = RecordedWait(
+            "upgrade_software",
+            CONTROLLER_CAUGHT_UP.name,
+            102,
+            120.0,
+            None,
+            hand=lambda: Now(starting),
+            waiter=waits,
+            log=logging.getLogger(),
+        )
+        wait.begin()
+        return wait.look()
+
+    assert a_look() is False
+    before = time.time() - 300
+    os.utime(waits.file, (before, before))
+    assert a_look() is False
+    waits.file.write_text("")  # what an earlier version left
+    os.utime(waits.file, (before, before))
+    with pytest.raises(AssertionError, match="the deadline of 120 s has passed"):
+        a_look()

@@ -26,7 +26,7 @@ class Waiter(Protocol):
 
     @property
     def file(self) -> Path:
-        """Its time stamp is when this try began to wait; of this try alone."""
+        """Holds when this try began to wait; of this try alone."""
 
     def record(self, what: Kind) -> None:
         """Append one record to the run's evidence."""
@@ -123,15 +123,16 @@ class RecordedWait:
 
     def _first_look_at(self) -> float:
         """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that the triggerer,
-        and one that is restarted, goes on with what is left.
+        and one that is restarted, goes on with what is left. The file's own time stamp is by the clock of whoever
+        serves it, so it counts alone where the file says nothing: one that a version before left.
         """
         if self.waiter is None:
             return time.time()
         file = self.waiter.file
         file.parent.mkdir(exist_ok=True)
         if not file.exists():
-            file.touch()
-        return file.stat().st_mtime
+            file.write_text(f"{time.time()!r}")
+        return float(file.read_text() or file.stat().st_mtime)
 
     def _record(
         self,
