@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from feature_looks import all_registered, on_disk
 from in_run import run_in
-from observations import WHY, Spoil, a_controller, both, broker, ended, nobody, topics, with_quorum
+from observations import WHY, Spoil, a_controller, broker, ended, nobody, topics, with_quorum
 from recording import RecordingCluster, run_on
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
@@ -22,14 +22,10 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.require_readable import require_readable
-from kraft_runbook.runbook.changes import By, state_of
-from kraft_runbook.runbook.health import serves_unreached
 from kraft_runbook.software import conditions
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
-from kraft_runbook.software.stages import Gate
-from kraft_runbook.steps.node_step import ENDED_WITHIN, Look, NodeStep, passes_over_none, take_step
-from kraft_runbook.steps.restart import ACTIVE_CONTROLLER, BROKER, CONTROLLER
+from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.software import (
     BROKER_BACK,
     BROKER_UP,
@@ -125,54 +121,6 @@ def test_each_restart_asks_the_nodes_own_disk_for_the_software_that_it_is_to_run
     for step, node in ((CONTROLLER_UP, 102), (BROKER_UP, 1), (BROKER_BACK, 2), (CONTROLLER_BACK, 103)):
         guard(step, node, cluster(), asked)
     assert asked == [(102, "4.1.1"), (1, "4.1.1"), (2, "3.9.2"), (103, "3.9.2")]
-
-
-LATE = Unread("did not answer in 4 s", timed_out=True)
-
-
-@pytest.mark.parametrize(
-    "late", [broker(3, software_version=LATE, metrics=LATE), broker(3, running=LATE), broker(3, mode=LATE)]
-)
-def test_what_one_look_did_not_read_of_another_node_is_looked_at_again_and_believed_once_it_has_lasted(
-    late: Spoil,
-) -> None:
-    fine = cluster((101, 102, 103, 1))
-    at = RecordingCluster(late(fine), late(fine), fine, spec=SPEC, answers={require_readable: None})
-    assert take_step(run_on(at), BROKER_UP, 2)["changed"]
-    assert (len(at.looks), at.paused) == (3, 2 * SPEC.deadlines.poll)
-    assert "broker 3" in at.told[0]
-
-
-def test_a_node_that_never_tells_its_version_keeps_the_roll_from_going_on() -> None:
-    at = RecordingCluster(broker(3, software_version=LATE)(cluster((101, 102, 103, 1))), spec=SPEC)
-    with pytest.raises(Refused, match="the cluster is in UNKNOWN"):
-        take_step(run_on(at), BROKER_UP, 2)
-    assert len(at.looks) == SPEC.deadlines.healthy_in_a_row and at.did == []
-
-
-def test_a_node_that_does_not_run_is_no_reason_to_look_again() -> None:
-    at = RecordingCluster(
-        ended(2, mode=WHY, metrics=WHY)(cluster((101, 102, 103, 1))),
-        spec=SPEC,
-        answers={require_readable: None},
-    )
-    take_step(run_on(at), BROKER_UP, 2)
-    assert len(at.looks) == 1
-
-
-@pytest.mark.parametrize(
-    ("now", "by"),
-    [
-        (broker(3, running=LATE), By.UNREAD),
-        (broker(3, running=False), By.OTHERS),
-        (broker(3, running=False, mode=LATE), By.OTHERS),
-        (broker(3, mode=LATE), By.UNREAD),
-    ],
-)
-def test_a_port_that_was_not_looked_at_since_the_proof_is_nobody_s_change(now: Spoil, by: By) -> None:
-    fine = cluster((101, 102, 103, 1))
-    (change,) = SOFTWARE.changes(Gate.UP, state_of(fine), state_of(now(fine)), {2})
-    assert change.by is by
 
 
 def test_what_is_played_leads_the_link_to_the_right_home() -> None:
@@ -348,67 +296,6 @@ def test_a_controller_that_is_down_is_started_whatever_the_others_do() -> None:
     guard(CONTROLLER_BACK, 102, both_down, asked)
     guard(BROKER_BACK, 2, broker(2, running=False)(broker(3, running=False)(cluster((1,)))), asked)
     assert asked == [(102, "3.9.2"), (2, "3.9.2")]
-
-
-# -- a port that refuses this machine alone ----------------------------------------------------------------------------
-
-
-def fetched(node: int, seconds: float) -> Spoil:
-    """The leader saw this controller fetch so long ago."""
-
-    def spoil(seen: ClusterObservation) -> ClusterObservation:
-        assert not isinstance(seen.quorum, Unread)
-        at = int((seen.observed_at.timestamp() - seconds) * 1000)
-        voters = tuple(replace(v, last_fetch_ms=at) if v.id == node else v for v in seen.quorum.voters)
-        return with_quorum(voters=voters)(seen)
-
-    return spoil
-
-
-ROLLED = cluster((101, 102, 103, 1))
-OTHERS_SHORT = topics(out_of_sync_by_broker={3: 40})
-SERVES = {
-    "the controller has not fenced it": (2, BROKER_UP, BROKER, both(broker(2, running=False), OTHERS_SHORT)(ROLLED)),
-    "it fetches from the quorum's leader": (
-        102,
-        CONTROLLER_BACK,
-        CONTROLLER,
-        both(a_controller(102, running=False), a_controller(103, running=False), fetched(102, 0.5))(ROLLED),
-    ),
-    "it leads the quorum": (
-        101,
-        replace(CONTROLLER_BACK, passed_over=passes_over_none),
-        ACTIVE_CONTROLLER,
-        a_controller(101, running=False)(ROLLED),
-    ),
-}
-
-
-@pytest.mark.parametrize("shown", SERVES)
-def test_a_node_that_serves_behind_a_port_that_refuses_this_machine_is_not_taken_for_one_that_has_ended(
-    shown: str,
-) -> None:
-    """Without a word about the others, that are short of replicas or of voters, it was stopped."""
-    node, of_software, of_restart, seen = SERVES[shown]
-    for step in (of_software, of_restart):
-        at = RecordingCluster(seen, spec=SPEC, answers={require_readable: None})
-        with pytest.raises(Refused, match=f"node {node} refuses connections from here, and serves: .*{shown}"):
-            take_step(run_on(at, nodes="both"), step, node)
-        assert at.did == [] and at.paused == ENDED_WITHIN
-    assert serves_unreached(replace(seen, quorum=WHY), SPEC, node) is None, "nothing tells it"
-
-
-def test_a_broker_that_has_just_died_is_started_once_the_controller_has_fenced_it() -> None:
-    died, fenced = broker(2, running=False)(ROLLED), ended(2)(ROLLED)
-    at = RecordingCluster(died, *[died] * 9, fenced, spec=SPEC, answers={require_readable: None})
-    assert take_step(run_on(at), BROKER_UP, 2)["changed"]
-    assert at.paused == 10 * SPEC.deadlines.poll
-
-
-def test_a_controller_that_has_not_fetched_for_long_has_ended() -> None:
-    seen = both(a_controller(102, running=False), fetched(102, 6))(ROLLED)
-    at = RecordingCluster(seen, spec=SPEC, answers={require_readable: None})
-    assert take_step(run_on(at), CONTROLLER_BACK, 102)["changed"] and at.paused == 0
 
 
 # -- the active controller ---------------------------------------------------------------------------------------------
