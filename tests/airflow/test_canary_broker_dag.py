@@ -36,15 +36,19 @@ ROLL = [
 
 
 @pytest.mark.parametrize(
-    ("file", "group"),
+    ("file", "group", "condition"),
     [
-        ("zk_to_kraft_migration", "roll_brokers_to_hybrid"),
-        ("zk_to_kraft_migration", "roll_brokers_to_kraft"),
-        ("rolling_restart", "restart_brokers"),
+        ("zk_to_kraft_migration", "roll_brokers_to_hybrid", "canary_holds_in_hybrid"),
+        ("zk_to_kraft_migration", "roll_brokers_to_kraft", "canary_holds_in_kraft"),
+        ("rolling_restart", "restart_brokers", "canary_holds"),
     ],
 )
-def test_on_the_way_forward_it_is_watched_before_the_second_one(dag, file: str, group: str) -> None:
-    assert order_of(dag(file), group) == ROLL
+def test_on_the_way_forward_it_is_watched_before_the_second_one(dag, file: str, group: str, condition: str) -> None:
+    found = dag(file)
+    assert order_of(found, group) == ROLL
+    waits, watches = (found.get_task(f"{group}.broker_2.{each}") for each in ("in_sync", "canary"))
+    assert watches.condition == condition
+    assert watches.first == waits.first, "one that is put back meanwhile is no longer watched"
 
 
 @pytest.mark.parametrize("group", ["roll_brokers_back_to_hybrid", "roll_brokers_to_zookeeper"])

@@ -7,12 +7,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from observations import SPEC, observation, part
+from observations import SPEC, observation, part, quorum, with_quorum
 from pydantic import ValidationError
 from recording import AT, RecordingCluster
 
 from kraft_runbook.cluster.canary_broker import CanaryBroker
-from kraft_runbook.cluster.observation import BrokerMetrics, BrokerMode, ClusterObservation, Timed, Unread
+from kraft_runbook.cluster.observation import (
+    BrokerMetrics,
+    BrokerMode,
+    ClusterObservation,
+    Timed,
+    Unread,
+    ZkMigrationState,
+)
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
@@ -20,10 +27,16 @@ from kraft_runbook.io.jolokia_answer import parse_jolokia
 from kraft_runbook.io.node_metrics import broker_metrics
 from kraft_runbook.io.prometheus_page import parse_prometheus
 from kraft_runbook.migration.checks import CHECKS
-from kraft_runbook.migration.conditions import CANARY_HOLDS
+from kraft_runbook.migration.conditions import (
+    BROKER_REGISTERED_AS_MIGRATING,
+    BROKER_REGISTERED_IN_KRAFT,
+    CANARY_HOLDS_AS_MIGRATING,
+    CANARY_HOLDS_IN_KRAFT,
+)
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.runbook.canary import canary_holds, first_and_watched, missing_numbers
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
@@ -134,15 +147,36 @@ def waits(*looks: Callable[[datetime], ClusterObservation]) -> RecordingCluster:
     return RecordingCluster(*shown, spec=CANARY)
 
 
-def run_wait(cluster: RecordingCluster) -> float:
-    wait = Wait(cluster, CANARY_HOLDS, 100.0, 2)
+TO_HYBRID = (CANARY_HOLDS_AS_MIGRATING, BROKER_REGISTERED_AS_MIGRATING)
+TO_KRAFT = (CANARY_HOLDS_IN_KRAFT, BROKER_REGISTERED_IN_KRAFT)
+
+
+def wait_on(cluster: RecordingCluster, roll: tuple[Condition, Condition] = TO_HYBRID) -> Wait:
+    """As the task behind the canary's restart waits."""
+    healthy, registered = roll
+    return Wait(cluster, healthy, 100.0, 2, first=(registered, 0.0))
+
+
+def run_wait(cluster: RecordingCluster, roll: tuple[Condition, Condition] = TO_HYBRID) -> float:
+    wait = wait_on(cluster, roll)
     while not wait.look():
         cluster.pause(5.0)
     return cluster.paused
 
 
+def in_modes(at: datetime, modes: Mapping[int, BrokerMode], **metrics: BrokerMetrics | Unread) -> ClusterObservation:
+    """These brokers run and are registered so; the others are in ZooKeeper mode."""
+    registrations = {
+        node: each
+        for mode in (BrokerMode.HYBRID, BrokerMode.KRAFT)
+        for node, each in quorum(CANARY, mode, ZkMigrationState.PRE_MIGRATION).registrations.items()
+        if modes.get(node) is mode
+    }
+    return with_quorum(registrations=registrations)(seen(at, modes, **metrics))
+
+
 def hybrid(at: datetime, **metrics: BrokerMetrics | Unread) -> ClusterObservation:
-    return seen(at, {2: BrokerMode.HYBRID}, **metrics)
+    return in_modes(at, {2: BrokerMode.HYBRID}, **metrics)
 
 
 def test_it_must_hold_for_the_whole_soak() -> None:
@@ -170,7 +204,7 @@ def test_one_that_is_restarted_again_and_again_never_passes() -> None:
 def test_time_without_looks_is_no_soak_and_no_failure() -> None:
     """The triggerer was away for an hour."""
     cluster = waits(hybrid)
-    wait = Wait(cluster, CANARY_HOLDS, 100.0, 2)
+    wait = wait_on(cluster)
     assert not wait.look()
     cluster.pause(3600.0)
     assert not wait.look()
@@ -210,8 +244,40 @@ def test_partitions_that_a_broker_which_is_down_leaves_short_are_not_the_canary_
 
 
 def test_a_task_that_is_cleared_once_the_roll_has_gone_on_waits_for_nothing() -> None:
-    cluster = waits(lambda at: seen(at, {2: BrokerMode.HYBRID, 1: BrokerMode.HYBRID}))
+    cluster = waits(lambda at: in_modes(at, {2: BrokerMode.HYBRID, 1: BrokerMode.HYBRID}))
     assert run_wait(cluster) == 5.0 * (CANARY.deadlines.healthy_in_a_row - 1)
+
+
+def test_one_that_is_put_back_by_hand_is_not_taken_for_a_roll_that_has_gone_on() -> None:
+    """It is as healthy as the others then, and in the mode of them all."""
+    before, here = {1: BrokerMode.HYBRID, 3: BrokerMode.HYBRID}, {2: BrokerMode.KRAFT}
+    with pytest.raises(StepFailed, match=r"broker 2 to register as migrating.* it is in zookeeper mode"):
+        run_wait(waits(hybrid, hybrid, hybrid, seen))
+    with pytest.raises(StepFailed, match=r"broker 2 to register in KRaft mode.* it is in hybrid mode"):
+        run_wait(
+            waits(lambda at: in_modes(at, before | here), lambda at: in_modes(at, before | {2: BrokerMode.HYBRID})),
+            TO_KRAFT,
+        )
+    assert run_wait(waits(hybrid, seen, hybrid)) == 65.0, "the soak counts from the last look at which it was not"
+
+
+def test_a_registration_that_is_away_at_one_look_late_in_the_soak_stops_nothing() -> None:
+    """The wait for the registration alone would be over by then."""
+    cluster = waits(*[hybrid] * 30, seen, hybrid)
+    vars(cluster)["spec"] = CANARY.model_copy(update={"canary": CanaryBroker(broker=2, soak=200)})
+    assert run_wait(cluster) == 350.0
+
+
+def test_a_canary_that_another_roll_has_taken_on_is_watched_by_the_mode_that_this_one_wants() -> None:
+    cluster = waits(lambda at: in_modes(at, {2: BrokerMode.KRAFT, 1: BrokerMode.HYBRID}))
+    assert run_wait(cluster) < CANARY.canary.soak, "a broker behind it has this roll's mode"  # type: ignore[union-attr]
+
+
+def test_registered_but_silent_ends_the_watch_as_before() -> None:
+    """The registration of one that hangs goes, and is waited for; that no number of its comes is what counts."""
+    looks = [hybrid, hybrid, lambda at: seen(at, b2=Unread("no answer"))]
+    with pytest.raises(StepFailed, match=r"the metrics of broker 2: no answer.*waiting can't help"):
+        run_wait(waits(*looks))
 
 
 def test_the_canary_is_rolled_first() -> None:

@@ -295,7 +295,9 @@ def played(journal, ended):
     return journal.write("restart", "played", {**body, "began_at": at, "ended_at": at})
 
 
-@pytest.mark.parametrize(("condition", "counts"), [("canary_holds", True), ("broker_in_sync", False)])
+@pytest.mark.parametrize(
+    ("condition", "counts"), [("canary_holds", True), ("canary_holds_in_kraft", True), ("broker_in_sync", False)]
+)
 def test_behind_the_watch_over_a_canary_the_age_counts_from_its_end(condition, counts):
     """A soak may last longer than a proof holds; an ordinary wait is no reason."""
     proof = proof_of(HYBRID)

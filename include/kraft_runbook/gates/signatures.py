@@ -29,7 +29,7 @@ from kraft_runbook.evidence.kinds import (
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates.proof import Proof, digest_of_file
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook.runbook.canary import CANARY_HOLDS
+from kraft_runbook.runbook.canary import watches_a_canary
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.digests import digest_of
 from kraft_runbook.runbook.operation import Operation
@@ -137,7 +137,7 @@ def standing(records: Sequence[EvidenceRecord], gate: str) -> Standing:
     watched = [
         datetime.fromisoformat(record.at)
         for record, told in of_kind(records, Reached)
-        if told.condition == CANARY_HOLDS and record.sequence > began
+        if watches_a_canary(told.condition) and record.sequence > began
     ]
     return replace(now, acted_at=max((each for each in (*acted, *watched) if each), default=None))
 

@@ -31,7 +31,7 @@ from kraft_runbook.migration.unfinished_copy import (
     offset_unproven,
     one_controller,
 )
-from kraft_runbook.runbook.canary import another_in_its_mode, canary
+from kraft_runbook.runbook.canary import canary_in
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
@@ -300,10 +300,12 @@ FINALIZED = Condition(
     lambda seen, spec, _, earlier: finalized(seen, spec, earlier=earlier),
 )
 
-CANARY_HOLDS = canary(another_in_its_mode)
+CANARY_HOLDS_AS_MIGRATING = canary_in(BrokerMode.HYBRID, {BrokerMode.HYBRID, BrokerMode.KRAFT})
+CANARY_HOLDS_IN_KRAFT = canary_in(BrokerMode.KRAFT, {BrokerMode.KRAFT})
 
 CONDITIONS = by_name(
-    CANARY_HOLDS,
+    CANARY_HOLDS_AS_MIGRATING,
+    CANARY_HOLDS_IN_KRAFT,
     QUORUM_READY,
     QUORUM_LED,
     QUORUM_WHOLE,

@@ -4,20 +4,20 @@ median of theirs. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, was_read
+from kraft_runbook.cluster.observation import BrokerMetrics, BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import Condition, Progress, first_missing
 from kraft_runbook.runbook.health import exited_broker, out_of_sync
 
 CANARY_HOLDS = "canary_holds"
-"""The condition's name, in a wait and in the evidence."""
+"""The condition's name, in a wait and in the evidence; it begins the name of one that is of one mode."""
 FAILED_PER_SECOND = 1.0
 TIMES = 3.0
 """How many times the others' median a rate or a time may be."""
@@ -169,21 +169,31 @@ def canary_holds(
     )
 
 
-def canary(went_on: Callable[[ClusterObservation, int], bool]) -> Condition:
-    """The condition for one kind of roll. ``went_on``: whether the roll has reached another broker: who clears the task
-    then waits for nothing.
+def canary(went_on: Callable[[ClusterObservation, int], bool], name: str = CANARY_HOLDS) -> Condition:
+    """The condition for one kind of roll, to be awaited behind the broker's registration as the roll wants it, which
+    must go on holding: one that is put back by hand is as healthy as the others. ``went_on``: whether the roll has
+    reached another broker: who clears the task then waits for nothing.
     """
 
     def holds(seen: ClusterObservation, spec: ClusterSpec, node: int) -> float:
         return 0.0 if spec.canary is None or went_on(seen, node) else spec.canary.soak
 
-    return Condition(CANARY_HOLDS, "broker {id} to stay as healthy as the others", canary_holds, holds=holds)
+    return Condition(name, "broker {id} to stay as healthy as the others", canary_holds, holds=holds)
 
 
-def another_in_its_mode(seen: ClusterObservation, node: int) -> bool:
-    """Whether another broker runs in the mode of this one."""
-    mode = seen.brokers[node].mode
-    return was_read(mode) and any(each.mode == mode for each in seen.brokers.values() if each.id != node)
+def canary_in(mode: BrokerMode, wanted: Container[BrokerMode]) -> Condition:
+    """The condition for a roll to this mode, which has gone on once another broker runs in a ``wanted`` one."""
+
+    def went_on(seen: ClusterObservation, node: int) -> bool:
+        others = (each.mode for each in seen.brokers.values() if each.id != node)
+        return any(was_read(each) and each in wanted for each in others)
+
+    return canary(went_on, f"{CANARY_HOLDS}_in_{mode.value}")
+
+
+def watches_a_canary(condition: str) -> bool:
+    """Whether a condition of this name is one of those."""
+    return condition.startswith(CANARY_HOLDS)
 
 
 def never_known(_seen: ClusterObservation, _node: int) -> bool:

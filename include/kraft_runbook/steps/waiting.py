@@ -56,8 +56,9 @@ class Wait:
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
-    deadline. ``advice``: what to do where it is in vain (``Operation.way_out``). ``cluster.tell`` gets the message that
-    names who is missing, when it changes and every 10 s.
+    deadline, unless waiting for the condition itself can't help. ``advice``: what to do where it is in vain
+    (``Operation.way_out``). ``cluster.tell`` gets the message that names who is missing, when it changes and every
+    10 s.
     """
 
     cluster: Observed
@@ -90,7 +91,8 @@ class Wait:
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = self.cluster.now() - self.began
-        asked = condition.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
+        awaited = condition if self.first_held is None else self.condition
+        asked = awaited.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
         held = self._held_for(progress)
         if progress.done and held < asked:
             said = f"{condition.describe(self.node_id)}: it did for {held - held % SAY_EVERY:.0f} of {asked:.0f} s"
@@ -147,26 +149,18 @@ class Wait:
         """The condition of this look (``first`` while that does not hold), its deadline in seconds from ``began``, and
         its progress.
         """
+        own = self.condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier)
         if self.first is None:
-            return (
-                self.condition,
-                self.deadline,
-                self.condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier),
-            )
+            return self.condition, self.deadline, own
         condition, deadline = self.first
         progress = condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier)
         if progress.done and self.first_held is None:
             self.first_held = self.cluster.now() - self.began
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {self.first_held:.0f} s")
-        if self.first_held is not None:
-            deadline += self.deadline
-        if not progress.done:
+        if self.first_held is None:
             return condition, deadline, progress
-        return (
-            self.condition,
-            deadline,
-            self.condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier),
-        )
+        deadline += self.deadline
+        return (self.condition, deadline, own) if progress.done or own.hopeless else (condition, deadline, progress)
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
         """The last look at least ``LIVENESS_SECONDS`` ago, else the first look. ZooKeeper must now hold what was

@@ -213,9 +213,11 @@ def wait(
     deadline: float,
     node: int | None = None,
     *,
+    first: tuple[Condition, float] | None = None,
+    step: str | None = None,
     unless: str = "",
 ) -> ClusterSensor:
-    """Until the condition holds, with a deadline in seconds. ``unless``: as of ``ClusterSensor``."""
+    """Until the condition holds, with a deadline in seconds. The others: as of ``ClusterSensor``."""
     return ClusterSensor(
         task_id=task_id,
         cluster=cluster.name,
@@ -223,6 +225,8 @@ def wait(
         condition=condition,
         deadline=deadline,
         node=node,
+        first=first,
+        step=step,
         unless=unless,
     )
 
@@ -235,21 +239,12 @@ def wait_for_broker(
     in_sync: Condition,
     step: str | None = None,
     *,
+    task_id: str = "in_sync",
     unless: str = "",
 ) -> ClusterSensor:
     """Until the broker is registered as wanted and in every ISR, both at the same looks."""
-    deadlines = cluster.deadlines
-    return ClusterSensor(
-        task_id="in_sync",
-        cluster=cluster.name,
-        operation=operation,
-        condition=in_sync,
-        deadline=deadlines.in_sync,
-        node=broker,
-        first=(registered, deadlines.registration),
-        step=step,
-        unless=unless,
-    )
+    first, within = (registered, cluster.deadlines.registration), cluster.deadlines.in_sync
+    return wait(cluster, operation, task_id, in_sync, within, broker, first=first, step=step, unless=unless)
 
 
 def roll(batches: Iterable[Iterable[Broker]], of: Callable[[int], list[BaseOperator]]) -> None:
@@ -280,11 +275,11 @@ def give_leaders_back(
 
 
 def soak_canary(
-    cluster: ClusterSpec, operation: Operation, condition: Condition, broker: int, *, unless: str = ""
+    cluster: ClusterSpec, operation: Operation, broker: int, registered: Condition, healthy: Condition, unless: str = ""
 ) -> list[ClusterSensor]:
-    """Behind the restart of the canary broker: until it has been as healthy as the others for its soak. Nothing behind
-    that of any other.
+    """Behind the restart of the canary broker: until it has been registered as wanted, and as healthy as the others,
+    for its soak. Nothing behind that of any other.
     """
     if cluster.canary is None or cluster.canary.broker != broker:
         return []
-    return [wait(cluster, operation, "canary", condition, cluster.deadlines.in_sync, broker, unless=unless)]
+    return [wait_for_broker(cluster, operation, broker, registered, healthy, task_id="canary", unless=unless)]

@@ -133,16 +133,18 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker in the mode, the next only when this one is registered and in every ISR; batch by batch where
     they go to KRaft mode. Before that a broker may be the controller, and the last one lets the copy begin.
     """
-    step, registered, batches = {
-        BrokerMode.HYBRID: (TO_HYBRID, conditions.BROKER_REGISTERED_AS_MIGRATING, [[b] for b in cluster.rolled]),
-        BrokerMode.KRAFT: (TO_KRAFT, conditions.BROKER_REGISTERED_IN_KRAFT, cluster.batches),
+    one_by_one = [[each] for each in cluster.rolled]
+    registered, healthy = {
+        BrokerMode.HYBRID: (conditions.BROKER_REGISTERED_AS_MIGRATING, conditions.CANARY_HOLDS_AS_MIGRATING),
+        BrokerMode.KRAFT: (conditions.BROKER_REGISTERED_IN_KRAFT, conditions.CANARY_HOLDS_IN_KRAFT),
     }[to]
+    step, batches = (TO_HYBRID, one_by_one) if to is BrokerMode.HYBRID else (TO_KRAFT, cluster.batches)
 
     def of(broker: int) -> list[BaseOperator]:
         return [
             TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker),
             _wait_for_broker(cluster, broker, registered),
-            *words.soak_canary(cluster, MIGRATION, conditions.CANARY_HOLDS, broker),
+            *words.soak_canary(cluster, MIGRATION, broker, registered, healthy),
         ]
 
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:

@@ -104,7 +104,7 @@ def restart_brokers(cluster: ClusterSpec) -> list[TaskGroup]:
             *words.give_leaders_back(
                 cluster, broker, demotes=cluster.rolling_restart.demote, left_out=restarts_no_brokers
             ),
-            *words.soak_canary(cluster, RESTARTS, CANARY_HOLDS, broker, unless=NO_BROKERS),
+            *words.soak_canary(cluster, RESTARTS, broker, BROKER_BACK, CANARY_HOLDS, NO_BROKERS),
         ]
 
     if not cluster.batches:

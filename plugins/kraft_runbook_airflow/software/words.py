@@ -120,7 +120,7 @@ def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> list[TaskGroup]
             TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker),
             words.wait_for_broker(cluster, SOFTWARE, broker, running, conditions.BROKER_IN_SYNC),
             *words.give_leaders_back(cluster, broker, demotes=cluster.upgrade_software.demote, left_out=lambda _: None),
-            *([] if back else words.soak_canary(cluster, SOFTWARE, conditions.CANARY_HOLDS, broker)),
+            *([] if back else words.soak_canary(cluster, SOFTWARE, broker, running, conditions.CANARY_HOLDS)),
         ]
 
     if not cluster.batches:
