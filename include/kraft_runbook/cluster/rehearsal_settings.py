@@ -32,7 +32,8 @@ class Rehearsal(Model):
     """When and where the migration is rehearsed with the cluster's own metadata. ``schedule``: None: by hand only.
     ``required_within``: the start gate refuses without one that PASSED in so many seconds; None: it is shown only.
 
-    ``directory``: on the worker; the throwaway cluster lives in one of its own below it, and is removed afterwards.
+    ``directory``: on the worker; the throwaway cluster lives in one of its own below it, and is removed afterwards;
+    None: ``rehearsals`` in the state directory.
     ``kafka_home``: a Kafka installation of ``kafka.version`` on the worker; None: ``kafka.home``. ``metrics_agent``:
     the JMX Prometheus exporter's jar there; None: ``agent/jmx_prometheus_javaagent.jar`` in that installation.
     ``network``: the first three numbers of the loopback addresses. ``seats``: real brokers. ``time_limit``: seconds of
@@ -41,7 +42,7 @@ class Rehearsal(Model):
 
     schedule: Schedule | None = None
     required_within: Span | None = None
-    directory: str = Field(default="/var/tmp/kraft-runbook", pattern=r"^/")  # noqa: S108 - made 0700, its owner's alone
+    directory: str | None = Field(default=None, pattern=r"^/")
     kafka_home: str | None = Field(default=None, pattern=r"^/")
     metrics_agent: str | None = Field(default=None, pattern=r"^/")
     network: str = Field(default="127.99.0", pattern=r"^127\.\d{1,3}\.\d{1,3}$")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import secrets as random_values
 import shutil
 import socket
+import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.store import state_directory
 from kraft_runbook.io.file_lock import lock_within
+from kraft_runbook.io.local.layout import room_for_name
 from kraft_runbook.io.local.lease import LEASE_SECONDS
 from kraft_runbook.io.local.remains import end_remains, remains
 from kraft_runbook.io.private_file import make_private_directory
@@ -26,19 +31,62 @@ REMOVING = ".removing-"
 """In the name of one whose removal has begun, which begins with a dot."""
 HELD = 30.0
 """Seconds that a clean-up waits for a rehearsal that was killed, and may still end what it started."""
+DIGEST = 8
+"""Characters of the digest that a shortened name ends with."""
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
 Tell = Callable[[str], object]
 
 
-def place_of(settings: Rehearsal) -> Path:
-    """``rehearsal.directory`` itself, without links and ``..``: its processes have that path in their command lines
-    (run-service.sh: ``pwd -P``), and are found by it.
+def place_of(settings: Rehearsal, environment: Mapping[str, str] = os.environ) -> Path:
+    """``rehearsal.directory`` itself, or ``rehearsals`` in the state directory, without links and ``..``: its processes
+    have that path in their command lines (run-service.sh: ``pwd -P``), and are found by it.
     """
-    return Path(settings.directory).resolve()
+    directory = settings.directory
+    return (Path(directory) if directory else state_directory(environment) / "rehearsals").resolve()
 
 
 def own_directory(settings: Rehearsal, cluster: str) -> Path:
-    """Where the throwaway of this cluster lies."""
-    return place_of(settings) / cluster
+    """Where the throwaway of this cluster lies: by its name, which is cut, with a digest behind it, where a socket's
+    path would be too long. Raises Refused where no name is short enough.
+    """
+    place = place_of(settings)
+    room = room_for_name(place)
+    if room < DIGEST + 2:
+        raise Refused(
+            f"{place} is too long a path for a rehearsal: Linux takes a Unix socket's path of 107 bytes",
+            way_out="name a shorter directory under rehearsal.directory in the cluster file",
+        )
+    if len(cluster) <= room:
+        return place / cluster
+    digest = hashlib.sha256(cluster.encode()).hexdigest()[:DIGEST]
+    return place / f"{cluster[: room - DIGEST - 1]}-{digest}"
+
+
+@contextmanager
+def _lock_of(place: Path) -> Iterator[int]:
+    """The open file whose lock is the place's, which is made where it is not there. Raises Refused for a place that
+    another user owns or may write to: whoever may could put another throwaway there than the one that was made, and
+    have it started.
+    """
+    make_private_directory(place)
+    found = place.lstat()
+    if found.st_uid != os.geteuid() or found.st_mode & OTHERS:
+        raise Refused(
+            f"{place} belongs to uid {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}: a rehearsal needs a"
+            f" directory that uid {os.geteuid()} owns and no other may write to",
+            way_out="see who made it; then remove it, or name another under rehearsal.directory in the cluster file",
+        )
+    lock = place / "lock"
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Refused(f"{lock} is a link: no rehearsal made it", way_out=f"remove it: rm {lock}") from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -47,17 +95,16 @@ def one_rehearsal(settings: Rehearsal, cluster: str, *, keep: bool = False) -> I
     any cluster, is ended and removed first: it holds the addresses of this one. ``keep``: another cluster's rehearsal
     leaves it.
 
-    Raises Refused where another is under way, or is kept and still runs, StepFailed for a process that won't end.
+    Raises Refused where another is under way, or is kept and still runs, or the place is not this user's alone,
+    StepFailed for a process that won't end.
     """
-    place = place_of(settings)
-    make_private_directory(place)
-    with (place / "lock").open("w") as lock:
+    place, directory = place_of(settings), own_directory(settings, cluster)
+    with _lock_of(place) as lock:
         if not lock_within(lock, 0):
             raise Refused(
                 f"another rehearsal is under way in {place}",
                 way_out="wait for its end, or give this cluster's rehearsals another directory and network",
             )
-        directory = own_directory(settings, cluster)
         _remove_others(place, directory)
         remove(directory)
         directory.mkdir(mode=0o700)
@@ -86,14 +133,14 @@ def _remove_others(place: Path, own: Path) -> None:
 
 def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell, within: float = HELD) -> tuple[str, ...]:
     """Remove the throwaway of this cluster on this host, once no rehearsal is under way in this place; returns what was
-    ended. Raises StepFailed where one still is after ``within`` seconds, and as ``remove``.
+    ended. Raises StepFailed where one still is after ``within`` seconds, Refused for a place that is not this user's
+    alone, and as ``remove``.
     """
     place, directory, host = place_of(settings), own_directory(settings, cluster), socket.gethostname()
     if not (directory.exists() or _half_removed(directory) or remains(directory, but=frozenset({os.getpid()}))):
         tell(f"nothing is left of a rehearsal in {place} on {host}")
         return ()
-    make_private_directory(place)
-    with (place / "lock").open("w") as lock:
+    with _lock_of(place) as lock:
         if not lock_within(lock, within, every=0.2):
             raise StepFailed(
                 f"a rehearsal still holds {place / 'lock'} on {host} after {within:g} s: nothing was ended or"

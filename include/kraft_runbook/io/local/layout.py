@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from kraft_runbook.errors import RunbookError
 
 ZOOKEEPER = "zookeeper"
 """Service and directory of a ZooKeeper server that is alone. Those of an ensemble are numbered: ``zookeeper-1``."""
+SOCKET = "supervisor.sock"
+LONGEST_SOCKET = 99
+"""Bytes of its path: Linux takes 107, and supervisor binds one with a dot and its pid behind, of up to 7 digits."""
 ENSEMBLE = 3
 """Servers in the lab's ensemble. It serves as long as two of them run."""
 
@@ -37,7 +41,7 @@ class Layout:
 
     @property
     def supervisor_socket(self) -> Path:
-        return self.directory / "supervisor.sock"
+        return self.directory / SOCKET
 
     @property
     def secrets_environment(self) -> Path:
@@ -89,12 +93,17 @@ def layout(spec: ClusterSpec) -> Layout:
             f"the lab runs one ZooKeeper server or {ENSEMBLE}, without a chroot; declared are {ensemble.connect}",
             way_out=f"declare one server in include/clusters/lab.yaml, or {ENSEMBLE} with an address each",
         )
-    if len(str(found.supervisor_socket)) > 100:
+    if room_for_name(directory.parent) < len(os.fsencode(directory.name)):
         raise RunbookError(
-            f"the lab's directory {directory} is too long a path for a Unix socket in it (107 bytes at most)",
+            f"the lab's directory {directory} is too long a path for a Unix socket in it",
             way_out="set KRB_LAB_DIR to a shorter path, such as /tmp/lab",
         )
     return found
+
+
+def room_for_name(place: Path) -> int:
+    """Bytes that the name of a cluster's directory in ``place`` may have, so that its socket can be bound."""
+    return LONGEST_SOCKET - len(os.fsencode(place)) - len(f"//{SOCKET}")
 
 
 def zookeeper_servers(spec: ClusterSpec) -> tuple[ZookeeperServer, ...]:
