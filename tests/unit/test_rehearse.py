@@ -219,11 +219,36 @@ def test_one_place_has_one_rehearsal(source: ClusterSpec) -> None:
     assert "another rehearsal is under way" in refused[0] and f"on {socket.gethostname()} after 0.3 s" in refused[1]
 
 
+def test_one_of_the_dag_waits_for_another_and_begins_when_that_has_ended(source: ClusterSpec) -> None:
+    assert source.rehearsal is not None
+    told: list[str] = []
+    began: list[bool] = []
+    with ExitStack() as first:
+        first.enter_context(one_rehearsal(source.rehearsal, "big", tell=print))
+
+        def wait(limit: float) -> Canary:
+            settings = source.rehearsal.model_copy(update={"time_limit": limit})  # type: ignore[union-attr]
+            given = {"source": source.model_copy(update={"rehearsal": settings}), "secrets": lambda ref: ""}
+            ask = Ask(copy=raising(Unreachable("begun", way_out="x")), record=began.append, waits=True)
+            return rehearse(**given, tell=told.append, ask=ask)  # type: ignore[arg-type]
+
+        with pytest.raises(Refused, match=r"another rehearsal is under way in .* after 0.01 s"):
+            wait(0.01)
+        assert not began, "nothing is on record of one that never began"
+        ends = threading.Timer(0.3, first.close)
+        ends.start()
+        assert wait(60).reasons[0].endswith("begun")
+        ends.join()
+    assert [line.partition(": ")[2] for line in told if "under way" in line] == [
+        f"waiting up to {each} s for its end" for each in ("0.01", "60")
+    ]
+
+
 def test_a_clean_up_waits_for_a_killed_rehearsal_that_still_holds_the_place(source: ClusterSpec) -> None:
     assert source.rehearsal is not None
     told: list[str] = []
     with ExitStack() as killed:
-        left = killed.enter_context(one_rehearsal(source.rehearsal, source.name))
+        left = killed.enter_context(one_rehearsal(source.rehearsal, source.name, tell=print))
         with pytest.raises(StepFailed, match="still holds"):
             remove_when_free(source.rehearsal, source.name, tell=told.append, within=0)
         ends = threading.Timer(0.3, killed.close)
@@ -294,7 +319,7 @@ def test_what_another_cluster_s_rehearsal_left_is_ended_and_removed_first(source
     """Both have the same addresses; nobody else rehearses here."""
     assert source.rehearsal is not None
     others = own_directory(source.rehearsal, "big")
-    with one_rehearsal(source.rehearsal, "big"):
+    with one_rehearsal(source.rehearsal, "big", tell=print):
         (others / "copied-tree").touch()
     real = own_directory(source.rehearsal, "real")
     real.mkdir()

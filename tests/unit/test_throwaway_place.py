@@ -19,7 +19,7 @@ LONG = "prod-eu-west-1-payments-events-of-kafka-and-more"
 
 
 def begin(place: Path) -> None:
-    with one_rehearsal(Rehearsal(directory=str(place)), "prod"):
+    with one_rehearsal(Rehearsal(directory=str(place)), "prod", tell=print):
         pass
 
 
@@ -82,6 +82,6 @@ def test_a_long_name_is_cut_so_that_a_socket_can_be_bound_there() -> None:
 
 def test_a_place_too_deep_for_any_name_is_refused(tmp_path: Path) -> None:
     deep = Rehearsal(directory=str(tmp_path / ("d" * 90)))
-    with pytest.raises(Refused, match="is too long a path") as refused, one_rehearsal(deep, "prod"):
+    with pytest.raises(Refused, match="is too long a path") as refused, one_rehearsal(deep, "prod", tell=print):
         pass
     assert "rehearsal.directory" in refused.value.way_out and not (tmp_path / ("d" * 90)).exists()

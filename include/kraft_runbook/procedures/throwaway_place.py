@@ -90,19 +90,26 @@ def _lock_of(place: Path) -> Iterator[int]:
 
 
 @contextmanager
-def one_rehearsal(settings: Rehearsal, cluster: str, *, keep: bool = False) -> Iterator[Path]:
+def one_rehearsal(
+    settings: Rehearsal, cluster: str, *, tell: Tell, keep: bool = False, within: float = 0.0
+) -> Iterator[Path]:
     """The throwaway's directory, empty, for the one rehearsal that may use this place. What earlier ones left there, of
     any cluster, is ended and removed first: it holds the addresses of this one. ``keep``: another cluster's rehearsal
-    leaves it.
+    leaves it. ``within``: seconds to wait for another that is under way.
 
-    Raises Refused where another is under way, or is kept and still runs, or the place is not this user's alone,
+    Raises Refused where another is still under way, or is kept and still runs, or the place is not this user's alone,
     StepFailed for a process that won't end.
     """
     place, directory = place_of(settings), own_directory(settings, cluster)
     with _lock_of(place) as lock:
-        if not lock_within(lock, 0):
+        taken = lock_within(lock, 0)
+        if not taken and within:
+            tell(f"another rehearsal is under way in {place}: waiting up to {within:g} s for its end")
+            taken = lock_within(lock, within, every=1.0)
+        if not taken:
+            still = f" after {within:g} s" if within else ""
             raise Refused(
-                f"another rehearsal is under way in {place}",
+                f"another rehearsal is under way in {place}{still}",
                 way_out="wait for its end, or give this cluster's rehearsals another directory and network",
             )
         _remove_others(place, directory)

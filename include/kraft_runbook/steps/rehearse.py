@@ -59,6 +59,7 @@ Halve = Callable[[ThrowawayCluster, Path, KafkaSaid], Halved]
 @dataclass(frozen=True, slots=True)
 class Ask:
     """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
+    ``waits``: for another one in the same place, up to ``time_limit``; else it is refused beside one.
     ``passed``: the earlier ones that PASSED; ``ahead``: for ``Canary.ahead``, asked at each record. ``keep``: leave the
     throwaway where it is, running, for a look. ``lease``: seconds. ``class_archive``: as of
     ``ThrowawayCluster.prepare``. ``record``: puts what is known on record, when it has begun and when its verdict is
@@ -66,6 +67,7 @@ class Ask:
     """
 
     whole: bool = True
+    waits: bool = False
     passed: tuple[OnRecord, ...] = ()
     ahead: Callable[[], tuple[str, ...]] = tuple
     keep: bool = False
@@ -111,8 +113,9 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
         )
     jars = installed_jars(source, settings)
     climb, wanted = Climb(), WHOLE if ask.whole else SHORT
-    began = time.monotonic()
-    with one_rehearsal(settings, source.name, keep=ask.keep) as directory:
+    waits = settings.time_limit if ask.waits else 0.0
+    with one_rehearsal(settings, source.name, tell=tell, keep=ask.keep, within=waits) as directory:
+        began = time.monotonic()
         ended_by: BaseException | None = None
         try:
             ask.record(_canary(source, ask, climb, Verdict.INCONCLUSIVE, (NOT_ENDED,)))

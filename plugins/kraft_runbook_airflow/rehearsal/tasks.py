@@ -38,6 +38,7 @@ class RehearseOperator(ClusterOperator):
         evidence = evidence_directory(os.environ)
         ask = Ask(
             whole=not context["params"].get("short"),
+            waits=True,
             passed=that_passed(evidence, self.cluster, now=datetime.now(UTC)),
             ahead=lambda: still_ahead(evidence, self.cluster, now=datetime.now(UTC)),
             record=run.journal.record,

@@ -18,7 +18,7 @@ from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 
 ENDING = timedelta(minutes=15)
-"""What a rehearsal has for its own end, beyond its time limit."""
+"""What a rehearsal has for its own end, beyond its time limit and as long a wait for another one in its place."""
 REMOVAL = timedelta(minutes=10)
 
 
@@ -36,7 +36,7 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
     it would mark the clean-up as skipped, and leave everything running (measured on 3.3.2); each task has a time-out.
     A deadline only tells people, where the deployment names a notifier (``alert``).
     """
-    limit = timedelta(seconds=settings.time_limit) + ENDING
+    limit = 2 * timedelta(seconds=settings.time_limit) + ENDING
     with DAG(
         **words.of_cluster(
             "canary_migration",
