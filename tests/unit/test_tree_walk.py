@@ -66,6 +66,8 @@ class Walk:
             self.replicas[each.name] = each.replicas
             for path, *raw in each.znodes:
                 self._see(path, *raw)
+        for path, *raw in walk.topic_configs():
+            self._see(path, *raw)
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

@@ -19,7 +19,7 @@ from kraft_runbook.io.zookeeper.read_entities import children_of
 from kraft_runbook.io.zookeeper.read_rows import TOKENS, acl_paths
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, Snapshot, encoded, snapshot_file
-from kraft_runbook.io.zookeeper.tree_walk import TOPICS, TreeWalk, Walked
+from kraft_runbook.io.zookeeper.tree_walk import TOPIC_CONFIGS, TOPICS, TreeWalk, Walked
 from kraft_runbook.metadata.znodes.tally import Tally
 from kraft_runbook.metadata.znodes.znode_json import parse_object
 from kraft_runbook.metadata.znodes.znode_values import BadZnode
@@ -31,6 +31,8 @@ from kraft_runbook.rehearsal.since import Keeping, LookedAt, SourceLook
 _LOOKED_INTO = tuple(f"/{each}/".encode() for each in LOOKED_INTO)
 _MZXID, _PZXID = slice(8, 16), slice(60, 68)
 """Where a stat has them."""
+_NAME = 3
+"""Where the path of a topic's config has the topic's name."""
 PATHS_AT_ONCE = 2000
 
 
@@ -76,6 +78,8 @@ def copy_tree(
         dropped=dict(copying.dropped),
         replaced=dict(copying.replaced),
         left_out=dict(copying.left_out),
+        orphaned=tuple(copying.orphaned),
+        in_deletion=tuple(sorted(copying.in_deletion)),
         unread=copying.unread.found,
         unjudged_passwords=copying.replaced[Replaced.ENCODED_PASSWORD] if given.source_encoder_secret is None else 0,
         newest_zxid=snapshot.zxid,
@@ -104,7 +108,7 @@ def look_since(spec: ClusterSpec, *, secrets: Secrets) -> SourceLook:
     with _reader(spec, secrets) as reader:
         zxid = reader.newest_zxid
         users = children_of(reader, ["/config/users"])
-        parents = [TOPICS, "/config/topics", "/config/brokers", "/config/clients", "/config/ips", TOKENS]
+        parents = [TOPICS, TOPIC_CONFIGS, "/config/brokers", "/config/clients", "/config/ips", TOKENS]
         some = chain(users, children_of(reader, [*parents, *(f"{user}/clients" for user in users)]), acl_paths(reader))
         for paths in slices(list(some), PATHS_AT_ONCE):
             for block in reader.get_raw(Paths(paths)):
@@ -144,6 +148,8 @@ class _Copying:
         """The newest transaction in what was written."""
         self.dropped, self.replaced, self.left_out = Counter[Dropped](), Counter[Replaced](), Counter[str]()
         self.unread = Tally()
+        self.orphaned: list[str] = []
+        self.in_deletion = frozenset[str]()
         self.live, self.assigned, self.configured = set[int](), set[int](), set[int]()
 
     def enters(self, path: str, ephemeral: bool) -> bool:
@@ -161,10 +167,8 @@ class _Copying:
 
     def copy(self, walk: TreeWalk) -> None:
         for path, data, stat in walk.all_but_topics():
-            if path.startswith(_LOOKED_INTO):
-                data = self._replaced(path.decode(), data)
-            self.keeping.see(path.decode(), int.from_bytes(stat[_MZXID]))
-            self._write([(path, data, stat)])
+            self._see(path, stat)
+            self._copy(path, data, stat)
             if not path:
                 self._snapshot.write([ZOOKEEPERS_OWN])
         if not self.znodes:
@@ -172,14 +176,31 @@ class _Copying:
                 "ZooKeeper does not show this tool the root of Kafka's tree",
                 way_out="give it the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file)",
             )
-        for topic in walk.topics():
+        self.in_deletion = walk.in_deletion()
+        names = set[bytes]()
+        for topic in walk.topics(but=self.in_deletion):
+            names.add(topic.name.encode())
             self.topics += 1
             self.partitions += len(topic.replicas)
             self.assigned.update(chain.from_iterable(topic.replicas.values()))
             some = iter(topic.znodes)
             own = next(some)
-            self.keeping.see(own[0].decode(), int.from_bytes(own[2][_MZXID]))
+            self._see(own[0], own[2])
             self._write(chain([own], some))
+        for path, data, stat in walk.topic_configs():
+            self._see(path, stat)
+            if path.split(b"/")[_NAME] in names:
+                self._copy(path, data, stat)
+            else:
+                self.orphaned.append(path.decode())
+
+    def _see(self, path: bytes, stat: bytes) -> None:
+        self.keeping.see(path.decode(), int.from_bytes(stat[_MZXID]))
+
+    def _copy(self, path: bytes, data: bytes, stat: bytes) -> None:
+        if path.startswith(_LOOKED_INTO):
+            data = self._replaced(path.decode(), data)
+        self._write([(path, data, stat)])
 
     def _replaced(self, path: str, data: bytes) -> bytes:
         found = held(path, data[4:], self._given)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster.observation import Found
 from kraft_runbook.rehearsal.replacing import Dropped, Replaced
 from kraft_runbook.rehearsal.since import KeptPaths
+
+MOST_NAMED = 1000
+"""Configs without a topic that a record names. It counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,9 @@ class CopiedTree:
 
     ``unread``: paths that ZooKeeper did not show this tool (their ACL): neither they nor what lies below them is in the
     copy. ``left_out``: the configs that the copy lacks, each with where it was and the reason, and in how many znodes.
+    ``orphaned``: the config of each topic that the copy lacks, which it lacks too: such a config stayed behind when its
+    topic was deleted, or one of both was made or deleted while the tree was read. ``in_deletion``: topics whose
+    deletion was asked for and had not ended, which the copy lacks.
     ``unjudged_passwords``: how many encoded passwords were taken for ones that the source's
     password.encoder.secret opens, because that secret is not at hand. ``newest_zxid``: the newest transaction that was
     seen in any znode. ``live_brokers``: the ids below /brokers/ids; ``assigned_brokers``: those in any topic's
@@ -34,6 +40,8 @@ class CopiedTree:
     dropped: Mapping[Dropped, int]
     replaced: Mapping[Replaced, int]
     left_out: Mapping[str, int]
+    orphaned: tuple[str, ...]
+    in_deletion: tuple[str, ...]
     unread: Found
     unjudged_passwords: int
     newest_zxid: int
@@ -51,9 +59,15 @@ class CopiedTree:
         """
         why = []
         if self.unread.count:
-            named = ", ".join(self.unread.samples[:3]) + (" …" if self.unread.count > 3 else "")
+            named = _some(self.unread.samples, self.unread.count)
             why.append(
                 f"znodes that this tool may not read (their ACL), and all below them: {self.unread.count} ({named})"
+            )
+        if self.in_deletion:
+            named = _some(self.in_deletion, len(self.in_deletion))
+            why.append(
+                f"topics whose deletion goes on at the source, and which the copy lacks: {len(self.in_deletion)}"
+                f" ({named})"
             )
         if self.unjudged_passwords:
             why.append(
@@ -65,4 +79,12 @@ class CopiedTree:
     @property
     def left_out_told(self) -> tuple[str, ...]:
         """Each config that the copy lacks, as the rehearsal's record tells it."""
-        return tuple(f"{each} ({number} znodes)" if number > 1 else each for each, number in self.left_out.items())
+        told = [f"{each} ({number} znodes)" if number > 1 else each for each, number in self.left_out.items()]
+        told += [f"{path}: the copy has no such topic" for path in self.orphaned[:MOST_NAMED]]
+        if len(self.orphaned) > MOST_NAMED:
+            told.append(f"{len(self.orphaned) - MOST_NAMED} more configs of topics that the copy lacks")
+        return tuple(told)
+
+
+def _some(paths: Sequence[str], count: int) -> str:
+    return ", ".join(paths[:3]) + (" …" if count > 3 else "")

@@ -7,7 +7,7 @@ state is asked for with it, so that nothing is listed. What has another shape is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
@@ -17,9 +17,14 @@ import msgspec
 from kraft_runbook.io.slices import slices
 from kraft_runbook.io.zookeeper.multi_read import get_data_request
 from kraft_runbook.io.zookeeper.raw_read import UNREADABLE, Paths, Raw, RawBlock, RawUnits
+from kraft_runbook.io.zookeeper.reassignment_znodes import DELETED_TOPICS
 from kraft_runbook.metadata.znodes.state_columns import UNUSUAL
 
-TOPICS = "/brokers/topics"
+TOPICS, TOPIC_CONFIGS = "/brokers/topics", "/config/topics"
+LATER = frozenset({TOPICS, TOPIC_CONFIGS, DELETED_TOPICS})
+"""What lies below these is asked for when the rest is read, topics before their configs: Kafka makes a topic's config
+first, and deletes it last.
+"""
 SETTLING_SECONDS = 1.0
 """In which a topic that is created, extended or deleted is whole, or gone (some milliseconds, measured)."""
 PATHS_AT_ONCE = 2000
@@ -82,19 +87,26 @@ class TreeWalk:
     ) -> None:
         self._reader, self._enters, self._unreadable, self._sleep = reader, enters, unreadable, sleep
         self._at_once = at_once
-        self._has_topics = False
+        self._later: set[str] = set()
 
     def all_but_topics(self) -> Iterator[Walked]:
-        """The root and all below it, but what lies below /brokers/topics."""
+        """The root and all below it, but what lies below those of ``LATER``."""
         return self._walk(["/"])
 
-    def topics(self) -> Iterator[Topic]:
-        """All topics, once ``all_but_topics`` has ended. One that is incomplete is read again a second later, and then
-        given as it is: it may be about to be created or deleted.
+    def in_deletion(self) -> frozenset[str]:
+        """The topics whose deletion is asked for, once ``all_but_topics`` has ended, and is not done a second later."""
+        asked = self._names(DELETED_TOPICS)
+        if not asked:
+            return frozenset()
+        self._sleep(SETTLING_SECONDS)
+        return frozenset(asked).intersection(self._names(DELETED_TOPICS))
+
+    def topics(self, *, but: Collection[str] = ()) -> Iterator[Topic]:
+        """All topics ``but`` these, once ``all_but_topics`` has ended. One that is incomplete is read again a second
+        later, and then given as it is: it may be about to be created or deleted.
         """
-        names = self._reader.children_many([TOPICS])[0] if self._has_topics else ()
         odd = list[str]()
-        yield from self._known_shape(names or (), odd)
+        yield from self._known_shape([each for each in self._names(TOPICS) if each not in but], odd)
         if odd:
             self._sleep(SETTLING_SECONDS)
             again, odd = odd, []
@@ -104,6 +116,13 @@ class TreeWalk:
             own = next(znodes, None)
             if own is not None:
                 yield Topic(name, chain([own], znodes), _assigned(own[1]) or {})
+
+    def topic_configs(self) -> Iterator[Walked]:
+        """The configs of topics, once ``topics`` has ended."""
+        return self._walk(self._children([TOPIC_CONFIGS]) if TOPIC_CONFIGS in self._later else ())
+
+    def _names(self, parent: str) -> Sequence[str]:
+        return (self._reader.children_many([parent])[0] or ()) if parent in self._later else ()
 
     def _walk(self, paths: Sequence[str]) -> Iterator[Walked]:
         for some in slices(paths, PATHS_AT_ONCE):
@@ -117,8 +136,8 @@ class TreeWalk:
                         self._unreadable(path)
                     elif not _is_ephemeral(stat[_OWNER]) or self._enters(path, True):
                         yield (path.encode() if path != "/" else b""), data, stat
-                        if path == TOPICS:
-                            self._has_topics = True
+                        if path in LATER:
+                            self._later.add(path)
                         elif stat[_CHILDREN] != _NONE:
                             above.append(path)
             if above:
