@@ -19,6 +19,8 @@ from kraft_runbook.cli.app import app
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.store import append_record, run_name
+from kraft_runbook.steps.rehearse import SourceAtWork
+from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 from lab import ROOT
@@ -203,6 +205,20 @@ def test_what_can_not_begin_is_refused_and_no_verdict_is_on_record(monkeypatch, 
     rehearses = refused
     with pytest.raises(Refused):
         RehearseOperator(task_id="rehearse", cluster="lab", rehearses=rehearses).act({"params": {}}, run_of(journal))
+    assert journal.kept == []
+
+
+def test_it_is_skipped_where_the_cluster_is_at_work_so_that_nobody_is_told(monkeypatch, tmp_path):
+    """Airflow takes the deadline of a run that succeeded back, and one whose tasks were skipped has."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    journal = Journal()
+
+    def at_work(*_, **__):
+        raise SourceAtWork("lab is not rehearsed while it is migrated", way_out="later")
+
+    task = RehearseOperator(task_id="rehearse", cluster="lab", rehearses=at_work)
+    with pytest.raises(NothingToDo, match="lab is not rehearsed while it is migrated"):  # the operators' base skips it
+        task.act({"params": {}}, run_of(journal))
     assert journal.kept == []
 
 

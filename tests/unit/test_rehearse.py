@@ -31,7 +31,7 @@ from kraft_runbook.rehearsal.suspects import Halved
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
 from kraft_runbook.steps import rehearse as steps_rehearse
 from kraft_runbook.steps.ladder import RungEnded
-from kraft_runbook.steps.rehearse import Ask, Climb, _blame, _narrowed, rehearse
+from kraft_runbook.steps.rehearse import Ask, Climb, SourceAtWork, _blame, _narrowed, rehearse
 
 
 @pytest.fixture
@@ -47,7 +47,12 @@ def source(tmp_path: Path) -> ClusterSpec:
 
 
 def rehearsed(source: ClusterSpec, copy: Any, **ask: Any) -> Canary:
-    return rehearse(source, secrets=lambda ref: "", tell=lambda line: None, ask=Ask(copy=copy, **ask))
+    return rehearse(source, secrets=lambda ref: "", tell=lambda line: None, ask=asking(copy=copy, **ask))
+
+
+def asking(**how: Any) -> Ask:
+    """Of a cluster at rest, unless ``at_work`` is given."""
+    return Ask(**{"at_work": lambda *_, **__: ()} | how)
 
 
 def raising(error: BaseException) -> Any:
@@ -126,7 +131,7 @@ def test_a_removal_that_fails_is_told_and_does_not_replace_the_verdict(source: C
 
     kept: list[Canary] = []
     lines: list[str] = []
-    ask = Ask(copy=raising(KeyError("a bug")), record=kept.append, remove=remove)
+    ask = asking(copy=raising(KeyError("a bug")), record=kept.append, remove=remove)
     told = rehearse(source, secrets=lambda ref: "", tell=lines.append, ask=ask)
     assert told.verdict == "FAILED" and kept[-1] == told
     assert "is not removed" in lines[-1] and "pid 7" in lines[-1] and "What to do" in lines[-1]
@@ -139,6 +144,29 @@ def test_where_it_can_not_be_put_on_record_it_does_not_begin_and_nothing_is_left
     with pytest.raises(OSError, match="a full disk"):
         rehearsed(source, raising(AssertionError("it began")), record=record)
     assert source.rehearsal is not None and not own_directory(source.rehearsal, source.name).exists()
+
+
+def test_one_that_is_being_migrated_is_not_rehearsed_and_nothing_is_on_record(source: ClusterSpec) -> None:
+    """A verdict on half of a migration would hide an earlier one that PASSED, and tell nothing."""
+    kept: list[Canary] = []
+    with pytest.raises(SourceAtWork, match="while it is migrated or changed: run sun holds it; /controller names"):
+        rehearsed(
+            source,
+            raising(AssertionError("it began")),
+            record=kept.append,
+            at_work=lambda *_, **__: ("run sun holds it", "/controller names 101"),
+        )
+    assert kept == [] and source.rehearsal is not None
+    assert not own_directory(source.rehearsal, source.name).exists()
+
+
+def test_that_the_source_does_not_answer_is_on_record(source: ClusterSpec) -> None:
+    def no_answer(*_: Any, **__: Any) -> Any:
+        raise Unreachable("ZooKeeper does not answer", way_out="x")
+
+    kept: list[Canary] = []
+    rehearsed(source, raising(Unreachable("no answer", way_out="x")), record=kept.append, at_work=no_answer)
+    assert [each.verdict for each in kept] == ["INCONCLUSIVE", "INCONCLUSIVE"]
 
 
 def test_the_source_is_named_only_once_it_was_read(source: ClusterSpec) -> None:
@@ -229,7 +257,7 @@ def test_one_of_the_dag_waits_for_another_and_begins_when_that_has_ended(source:
         def wait(limit: float) -> Canary:
             settings = source.rehearsal.model_copy(update={"time_limit": limit})  # type: ignore[union-attr]
             given = {"source": source.model_copy(update={"rehearsal": settings}), "secrets": lambda ref: ""}
-            ask = Ask(copy=raising(Unreachable("begun", way_out="x")), record=began.append, waits=True)
+            ask = asking(copy=raising(Unreachable("begun", way_out="x")), record=began.append, waits=True)
             return rehearse(**given, tell=told.append, ask=ask)  # type: ignore[arg-type]
 
         with pytest.raises(Refused, match=r"another rehearsal is under way in .* after 0.01 s"):

@@ -6,18 +6,20 @@ which is gone afterwards, whatever happened.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets as random_values
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from kraft_runbook import __version__
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
@@ -28,6 +30,7 @@ from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.procedures.copy_tree import copy_tree
 from kraft_runbook.procedures.halve_suspects import halve_suspects, keep_tree
+from kraft_runbook.procedures.source_at_work import source_at_work
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
@@ -52,6 +55,10 @@ def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityRep
     return run_parity(spec, secrets=secrets, **how)  # type: ignore[arg-type]
 
 
+class SourceAtWork(Refused):
+    """The cluster is being migrated or changed: a rehearsal with its metadata would tell nothing now."""
+
+
 Halve = Callable[[ThrowawayCluster, Path, KafkaSaid], Halved]
 """As ``procedures.halve_suspects.halve_suspects``."""
 
@@ -59,11 +66,10 @@ Halve = Callable[[ThrowawayCluster, Path, KafkaSaid], Halved]
 @dataclass(frozen=True, slots=True)
 class Ask:
     """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
-    ``waits``: for another one in the same place, up to ``time_limit``; else it is refused beside one.
-    ``passed``: the earlier ones that PASSED; ``ahead``: for ``Canary.ahead``, asked at each record. ``keep``: leave the
-    throwaway where it is, running, for a look. ``lease``: seconds. ``class_archive``: as of
-    ``ThrowawayCluster.prepare``. ``record``: puts what is known on record, when it has begun and when its verdict is
-    known.
+    ``waits``: for another one in the same place, up to ``time_limit``; else it is refused beside one. ``passed``: the
+    earlier ones that PASSED; ``ahead``: for ``Canary.ahead``, asked at each record. ``keep``: leave the throwaway where
+    it is, running, for a look. ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``. ``at_work``:
+    as ``source_at_work``. ``record``: puts what is known on record, when it has begun and when its verdict is known.
     """
 
     whole: bool = True
@@ -74,6 +80,7 @@ class Ask:
     lease: float = LEASE_SECONDS
     class_archive: Path | None = None
     compare: Compare = by_spark
+    at_work: Callable[..., tuple[str, ...]] = source_at_work
     copy: Callable[..., CopiedTree] = copy_tree
     halve: Halve = halve_suspects
     remove: Callable[[Path], tuple[str, ...]] = remove
@@ -101,7 +108,8 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
     the last word on one that is killed, and its verdict, before anything is removed.
 
     Raises Refused where it can't begin: the cluster file has no ``rehearsal``, another one is under way here, or is
-    kept and still runs, or Kafka is not installed on this machine. What ends the process or the task (SystemExit,
+    kept and still runs, or Kafka is not installed on this machine; SourceAtWork where the cluster is being migrated or
+    changed. Nothing is on record then. What ends the process or the task (SystemExit,
     Airflow's time-out) goes on record, and is raised again.
     """
     ask = ask or Ask()
@@ -118,6 +126,7 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
         began = time.monotonic()
         ended_by: BaseException | None = None
         try:
+            _require_at_rest(source, ask, secrets)
             ask.record(_canary(source, ask, climb, Verdict.INCONCLUSIVE, (NOT_ENDED,)))
             try:
                 _climb(source, settings, directory, jars, wanted, climb, secrets=secrets, tell=tell, ask=ask)
@@ -137,6 +146,17 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
     if ended_by is not None:
         raise ended_by
     return told
+
+
+def _require_at_rest(source: ClusterSpec, ask: Ask, secrets: Secrets) -> None:
+    """Raises SourceAtWork, Refused. That the source does not answer goes on record, where its tree is to be copied."""
+    with contextlib.suppress(Unreachable):
+        why = ask.at_work(source, secrets=secrets, now=datetime.now(UTC))
+        if why:
+            raise SourceAtWork(
+                f"{source.name} is not rehearsed while it is migrated or changed: {'; '.join(why)}",
+                way_out="rehearse when that has ended",
+            )
 
 
 def _found(error: BaseException) -> Iterable[Finding]:

@@ -15,8 +15,8 @@ from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.procedures.throwaway_place import remove_when_free
 from kraft_runbook.rehearsal.page import render
 from kraft_runbook.rehearsal.verdict import Verdict
-from kraft_runbook.steps.rehearse import Ask, rehearse
-from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.rehearse import Ask, SourceAtWork, rehearse
+from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
 Rehearses = Callable[..., Canary]
@@ -24,8 +24,9 @@ Rehearses = Callable[..., Canary]
 
 
 class RehearseOperator(ClusterOperator):
-    """Rehearse, and put the verdict on record. The task fails unless it is PASSED; a later gate reads the record, never
-    this task's answer, which anyone with rights on Airflow's API can write.
+    """Rehearse, and put the verdict on record. The task fails unless it is PASSED, and is skipped where the cluster is
+    being migrated or changed; a later gate reads the record, never this task's answer, which anyone with rights on
+    Airflow's API can write.
     """
 
     custom_operator_name = "rehearse"
@@ -43,7 +44,10 @@ class RehearseOperator(ClusterOperator):
             ahead=lambda: still_ahead(evidence, self.cluster, now=datetime.now(UTC)),
             record=run.journal.record,
         )
-        told = self.rehearses(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
+        try:
+            told = self.rehearses(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
+        except SourceAtWork as why:
+            raise NothingToDo(why.problem) from None
         self.log.info("%s", render(run.spec, told))
         if told.verdict != Verdict.PASSED:
             raise AirflowFailException(f"{told.verdict}: {'; '.join(told.reasons)}")
