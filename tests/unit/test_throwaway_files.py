@@ -26,7 +26,8 @@ from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.layout import zookeeper_servers
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.parity.parity_report import Verdict as Parity
-from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
+from kraft_runbook.procedures.throwaway_cluster import CHATTY, ThrowawayCluster, Watch, installed_jars
+from kraft_runbook.rehearsal.kafka_said import fatal_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
 from kraft_runbook.steps.forward import TO_HYBRID
@@ -105,6 +106,50 @@ def test_a_log_since_the_last_start_alone(prepared: ThrowawayCluster) -> None:
     )
     assert prepared.log_of("broker-9001")[1:] == ["new"]
     assert prepared.log_of("broker-9002") == []
+
+
+ASK = """
+public class Ask {
+  public static void main(String[] given) throws Exception {
+    System.setProperty("kafka.logs.dir", given[1]);
+    org.apache.log4j.PropertyConfigurator.configure(given[0]);
+    var log = org.slf4j.LoggerFactory.getLogger("org.apache.kafka.controller.ReplicationControlManager");
+    for (var line : new String(System.in.readAllBytes()).split("\\n")) log.info("[QuorumController id=9] " + line);
+  }
+}
+"""
+
+
+def test_a_controller_logs_what_ends_it_and_not_each_record_that_it_replays(
+    prepared: ThrowawayCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "Ask.java").write_text(ASK)
+    kept = ["Fencing broker 7 because its session has timed out.", "Replayed initial RegisterBrokerRecord for broker 7"]
+    lines = [*(f"{each} of it" for each in CHATTY), *kept]
+    log4j = prepared.here.kafka_home / "config" / "log4j.properties"
+    jars = kafka_jar("kafka_2.13").parent
+    said = ask_java(tmp_path / "Ask.java", log4j, tmp_path, jars=jars, given="\n".join(lines)).splitlines()
+    assert [each.partition("id=9] ")[2].partition(" (org.")[0] for each in said] == kept
+
+
+def test_a_log_that_supervisor_set_aside_in_part_is_read_whole(throwaway: ThrowawayCluster) -> None:
+    """Of a copy with many partitions, the file began anew between its start and its end."""
+    here, service = throwaway.here, throwaway.spec.controllers[0].service
+    here.logs.mkdir()
+    here.starts_log.write_text(f"1.0 {service} 7\n")
+    started = f"run-service.sh: {service} starts as pid 7"
+    files = [
+        ("log.2", ["[1] INFO of an earlier start", started, "[1] INFO a"]),
+        ("log.1", ["[1] ERROR Terminating the copy", "java.lang.RuntimeException: /config/topics/bad"]),
+        ("log", ["[1] ERROR Encountered fatal fault: Aborting the ZK migration (org.x)"]),
+    ]
+    for name, lines in files:
+        (here.logs / f"{service}.{name}").write_text("".join(f"{line}\n" for line in lines))
+    found = throwaway.lines_of_start(service, 1)
+    assert found == [started, "[1] INFO a", *files[1][1], *files[2][1]] == throwaway.log_of(service)
+    said = fatal_of(found)
+    assert said is not None and said.znode == "/config/topics/bad"
+    assert dict(throwaway.logs()) == {service: [line for _, lines in files for line in lines]}
 
 
 def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: ThrowawayCluster) -> None:

@@ -40,11 +40,31 @@ JUTE_MAXBUFFER = 64 * 1024 * 1024
 """The longest packet that the throwaway's ZooKeeper and seats take. Controllers have the file's own."""
 TTL_ZNODES = {"extendedTypesEnabled": "true"}
 """Without it a copied znode with a time to live counts as that of a session, and is deleted at ZooKeeper's start."""
+CHATTY = tuple(
+    f"Replayed {each}"
+    for each in (
+        *("TopicRecord", "RemoveTopicRecord", "PartitionRecord", "partition", "ConfigRecord", "ClientQuotaRecord"),
+        *("AccessControlEntryRecord", "RemoveAccessControlEntryRecord", "UserScramCredentialRecord"),
+    )
+)
+"""What a controller logs of each record that it replays (3.9.2): with 200,000 partitions 98 MB at each start, which
+would push what ends it out of the files that supervisor keeps.
+"""
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
 RENEW_EVERY = 2.0
 ENDED = ("EXITED", "FATAL", "BACKOFF")
 """The supervisor's words for a process that has ended by itself."""
+
+
+def without_lines(texts: Iterable[str]) -> str:
+    """What a log4j file that has an appender ``stdout`` needs more, so that no line with one of these is written."""
+    deny, lines = "log4j.appender.stdout.filter.{}", list[str]()
+    for number, text in enumerate(texts, 1):
+        name = deny.format(number)
+        lines += [f"{name}=org.apache.log4j.varia.StringMatchFilter", f"{name}.StringToMatch={text}"]
+        lines.append(f"{name}.AcceptOnMatch=false")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def installed_jars(source: ClusterSpec, settings: Rehearsal) -> tuple[Path, ...]:
@@ -106,6 +126,8 @@ class ThrowawayCluster:
         require_free(addresses(self.spec) | {STAND_INS: self._stand_in_sockets()})
         here, (server,) = self.here, zookeeper_servers(self.spec)
         lay_out(here.kafka_home, jars=jars, java_command=java(), class_archive=class_archive or here.directory / "none")
+        log4j = here.kafka_home / "config" / "log4j.properties"
+        log4j.write_text(log4j.read_text() + without_lines(CHATTY))
         for directory in (here.logs, server.directory, here.directory / STAND_INS, self.clusters):
             directory.mkdir(mode=0o700, exist_ok=True)
         text = yaml.safe_dump(self.spec.model_dump(mode="json", by_alias=True, exclude_none=True), sort_keys=False)
@@ -231,9 +253,8 @@ class ThrowawayCluster:
     # -- what it says --------------------------------------------------------------------------------------------------
 
     def log_of(self, service: str) -> list[str]:
-        """The lines of a service's log since its last start, without what the supervisor set aside."""
-        log = self.here.logs / f"{service}.log"
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        """The lines of a service's log since its last start."""
+        lines = supervision.log_lines(self.here, service)
         starts = [number for number, line in enumerate(lines) if line.startswith(f"run-service.sh: {service} starts")]
         return lines[starts[-1] :] if starts else lines
 
@@ -258,7 +279,7 @@ class ThrowawayCluster:
     def logs(self) -> Iterator[tuple[str, list[str]]]:
         """Every log, by service."""
         for log in sorted(self.here.logs.glob("*.log")):
-            yield log.stem, log.read_text(errors="replace").splitlines()
+            yield log.stem, supervision.log_lines(self.here, log.stem)
 
     # -- keeping watch -------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from kraft_runbook.io.local.layout import Layout, layout, nodes, zookeeper_serve
 
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 """A ZooKeeper server's main class, also of one that is alone."""
+LOGS_KEPT = 3
+"""Files of a program's output that are set aside when one is full."""
 NO_HEAPS: Mapping[str, str] = {}
 
 
@@ -88,7 +90,7 @@ def _program(
         "redirect_stderr": "true",
         "stdout_logfile": _literal(here.logs / f"{service}.log"),
         "stdout_logfile_maxbytes": "50MB",
-        "stdout_logfile_backups": "3",
+        "stdout_logfile_backups": f"{LOGS_KEPT}",
     }
     if heap is not None:
         settings["environment"] = f'KAFKA_HEAP_OPTS="-Xmx{heap}"'
@@ -199,14 +201,19 @@ def await_end(pid: int, name: str, *, within: float) -> None:
         time.sleep(0.1)
 
 
+def log_lines(here: Layout, service: str) -> list[str]:
+    """A program's output, with what supervisor set aside when the file was full. The newest file is read first: one
+    that is set aside meanwhile is read twice, and never missed.
+    """
+    newest = here.logs / f"{service}.log"
+    set_aside = (newest.with_name(f"{newest.name}.{number}") for number in range(1, LOGS_KEPT + 1))
+    found = [log.read_text(errors="replace").splitlines() for log in (newest, *set_aside) if log.exists()]
+    return [line for lines in reversed(found) for line in lines]
+
+
 def log_tail(here: Layout, service: str, lines: int = 8) -> str:
     """The last lines of a program's output, without the frames of stack traces."""
-    log = here.logs / f"{service}.log"
-    said = (
-        [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("\tat ")]
-        if log.exists()
-        else []
-    )
+    said = [line for line in log_lines(here, service) if not line.startswith("\tat ")]
     return "\n".join(f"    {line}" for line in said[-lines:]) or "    (no output)"
 
 
@@ -243,5 +250,6 @@ def python_program(
         "redirect_stderr": "true",
         "stdout_logfile": _literal(here.logs / f"{name}.log"),
         "stdout_logfile_maxbytes": "10MB",
+        "stdout_logfile_backups": f"{LOGS_KEPT}",
     }
     return f"[program:{name}]\n" + "\n".join(f"{key}={value}" for key, value in settings.items())
