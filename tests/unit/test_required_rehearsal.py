@@ -11,6 +11,7 @@ import pytest
 from observations import SPEC, observation
 from recording import RecordingCluster
 
+from kraft_runbook import __version__
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
@@ -19,6 +20,7 @@ from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_rehearsal, still_ahead, that_passed
 from kraft_runbook.evidence.store import append_record, inspect_run, run_name
+from kraft_runbook.io.own_code import version_of_code
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.procedures.last_rehearsal import check_rehearsal
 from kraft_runbook.rehearsal.required import CODE, judged
@@ -90,6 +92,13 @@ def test_none_blocks_and_one_that_can_not_be_trusted_does_too() -> None:
     assert check(None).blocks
     broken = check(Unread("the evidence was altered"))
     assert broken.blocks and broken.verdict is Verdict.UNKNOWN
+
+
+def test_one_of_another_commit_is_no_match(tmp_path: Path) -> None:
+    """The version is 0.1.0 in every commit."""
+    put(tmp_path, "one", replace(GOOD, tool=f"{__version__}+0123456789ab"), cluster=SPEC.name)
+    found = check_rehearsal(SPEC, tmp_path, secrets=lambda _: "", source="id", now=datetime.now(UTC))
+    assert f"another version of this tool (0.1.0+0123456789ab, now {version_of_code()})" in found.evidence
 
 
 def test_an_id_that_was_not_read_is_no_match() -> None:

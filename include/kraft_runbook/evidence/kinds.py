@@ -245,10 +245,11 @@ class Canary(Kind):
 
     ``verdict``: PASSED, FAILED or INCONCLUSIVE (``rehearsal.verdict``), with every reason; ``rungs``: what was done, in
     its order; ``whole``: also finalized, not only to dual write and back. ``measured``: its numbers. ``cluster_file``:
-    the digest of the cluster file, ``kafka``: the version there, ``tool``: this tool's, ``source``: the cluster's id:
-    what a later gate compares. ``left_out``: settings that it did not have. ``kept``: what was copied, so that it can
-    be said what changed since. ``ahead``: records of rehearsals (run and sequence) whose time had not come when this
-    one was written: they are older, whatever their time says. None: there was none, as in older records.
+    the digest of the cluster file, ``kafka``: the version there, ``tool``: this tool's, with a digest of its code,
+    ``source``: the cluster's id: what a later gate compares. ``left_out``: settings that it did not have. ``kept``:
+    what was copied, so that it can be said what changed since. ``ahead``: records of rehearsals (run and sequence)
+    whose time had not come when this one was written: they are older, whatever their time says. None: there was none,
+    as in older records.
     """
 
     outcome = Outcome.CANARY

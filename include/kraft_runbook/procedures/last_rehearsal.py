@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from kraft_runbook import __version__
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.evidence.rehearsals import last_rehearsal
 from kraft_runbook.gates.proof import digest_of_file
+from kraft_runbook.io.own_code import version_of_code
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.copy_tree import look_since
 from kraft_runbook.rehearsal.required import judged
@@ -33,7 +33,7 @@ def check_rehearsal(
         now=now,
         cluster_file=digest_of_file(spec),
         kafka=spec.kafka.version,
-        tool=__version__,
+        tool=version_of_code(),
         source=source,
         changes=_changes(spec, last, secrets) if isinstance(last, OnRecord) else "",
     )

@@ -11,6 +11,8 @@ from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 CODE = "KRB-PRE-110"
+SHOWN = 18
+"""Characters of a digest, of which a version of this tool has as many."""
 TITLE = "The migration was rehearsed with this cluster's metadata, and the rehearsal passed"
 
 
@@ -83,4 +85,4 @@ def _numbers(last: OnRecord) -> str:
 
 
 def _short(value: str | None) -> str:
-    return "not known" if not value else value[:12]
+    return "not known" if not value else value[:SHOWN]

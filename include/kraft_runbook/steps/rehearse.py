@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from kraft_runbook import __version__
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
@@ -24,6 +23,7 @@ from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
 from kraft_runbook.io.local.lease import LEASE_SECONDS
+from kraft_runbook.io.own_code import version_of_code
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.copy_tuning import heap_mib, heap_needed
 from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET
@@ -194,7 +194,7 @@ def _canary(source: ClusterSpec, ask: Ask, climb: Climb, verdict: Verdict, reaso
         measured=climb.measured.to_dict(),
         cluster_file=digest_of_file(source),
         kafka=source.kafka.version,
-        tool=__version__,
+        tool=version_of_code(),
         source=climb.source_id,
         left_out=climb.left_out,
         kept=dict(climb.kept),

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.io.file_prints import prints_of
+
 HOME = Path(sys.prefix, "share", "kraft-runbook", "packed-modules")
 """Of this installation. Three megabytes at most."""
 PARTS = ("library", "module_utils")
@@ -86,9 +88,8 @@ def _key(playbooks: Path, machine: Machine) -> str:
     boot = machine.boot.read_text() if machine.boot.exists() else ""
     found = hashlib.sha256(f"{machine.version('ansible-core')} {sys.version} {boot}".encode())
     for part in PARTS:
-        for file in sorted((playbooks / part).rglob("*.py")):
-            name = file.relative_to(playbooks)
-            found.update(f"\0{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
+        for each in prints_of(playbooks, (playbooks / part).rglob("*.py")):
+            found.update(each)
     return found.hexdigest()[:16]
 
 
