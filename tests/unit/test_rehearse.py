@@ -28,7 +28,7 @@ from kraft_runbook.procedures.throwaway_place import MARK, one_rehearsal, own_di
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.suspects import Halved
-from kraft_runbook.rehearsal.verdict import Finding, Verdict
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.steps import rehearse as steps_rehearse
 from kraft_runbook.steps.ladder import RungEnded
 from kraft_runbook.steps.rehearse import Ask, Climb, SourceAtWork, _blame, _narrowed, rehearse
@@ -446,12 +446,14 @@ def blamed(
     heap: str | None = None,
     error: StepFailed | RungEnded = ERROR,
     before: tuple[Finding, ...] = (),
+    stood_still: str = "",
 ) -> list[tuple[str, str]]:
     """What is found where the climb ended so, with these logs of the throwaway's services. ``before``: what gates had
     found.
     """
     throwaway: Any = SimpleNamespace(
         logs=lambda: logs,
+        stood_still=lambda: stood_still,
         spec=SPEC.model_copy(update={"controller_heap": heap}),
         heaps={service: "512m" for service in ("broker-9001", "zookeeper", SPEC.controllers[0].service)},
     )
@@ -459,6 +461,17 @@ def blamed(
     climb = Climb(found=list(before))
     _blame(climb, error, throwaway, watch, Rehearsal())
     return [(found.verdict.value, found.what) for found in climb.found]
+
+
+@pytest.mark.parametrize("code", [TREE_CHANGED, MISMATCH])
+def test_what_was_compared_after_this_machine_stood_still_is_no_fault_of_the_metadata(code: str) -> None:
+    """Fenced brokers lose their leaders, which changes every partition that they lead."""
+    wrong = RungEnded(Finding(Verdict.FAILED, "4,123 znodes changed", code))
+    assert blamed(error=wrong) == [("FAILED", "4,123 znodes changed")]
+    (found,) = blamed(error=wrong, stood_still="the quorum fenced broker 7")
+    assert found == ("INCONCLUSIVE", "this machine stood still (the quorum fenced broker 7): 4,123 znodes changed")
+    another = RungEnded(Finding(Verdict.FAILED, "gate start: KRB-PRE-022", "KRB-PRE-022"))
+    assert blamed(error=another, stood_still="the quorum fenced broker 7")[0][0] == "FAILED", "it was so in the copy"
 
 
 FAULT = [

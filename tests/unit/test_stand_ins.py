@@ -131,6 +131,53 @@ def test_nothing_is_written_where_another_cluster_answers(answer: dict[str, str]
     assert len(did) == 3
 
 
+def test_znodes_that_a_lost_session_took_along_are_made_anew_and_counted() -> None:
+    """ZooKeeper's controller elected other leaders meanwhile: what is compared then says nothing of the metadata."""
+    there: set[str] = set()
+    reader = SimpleNamespace(
+        get=lambda path: SimpleNamespace(data=json.dumps({"id": OWN}).encode()), children=lambda path: tuple(there)
+    )
+    writer = SimpleNamespace(create_ephemeral=lambda path, data: there.add(path.rpartition("/")[2]))
+    spec = throwaway()
+    znodes = BrokerZnodes(spec.ensemble, stand_ins_of(spec), cluster_id=OWN, secrets=lambda ref: "")
+    vars(znodes).update(_reader=reader, _writer=writer)
+    assert znodes.keep() == 0, "none is announced"
+    znodes.announce()
+    assert znodes.keep() == 0 and there == {"71"}
+    there.clear()
+    assert znodes.keep() == 1 and there == {"71"}
+
+
+def test_how_many_were_made_anew_is_told_through_every_later_mode(tmp_path: Path) -> None:
+    said: list[Told] = []
+
+    class Losing(Znodes):
+        def keep(self) -> int:
+            return 0 if any(each.anew for each in said) else 2
+
+    looks = iter(range(3000))
+
+    def wanted() -> BrokerMode:
+        if (said and said[-1].mode == "hybrid") or next(looks, None) is None:
+            cast.stop.set()
+        return BrokerMode.HYBRID if any(each.anew for each in said) else BrokerMode.ZOOKEEPER
+
+    cast = StandIns(
+        throwaway(),
+        stand_ins_of(throwaway()),
+        "id",
+        said.append,
+        register=lambda *_, **__: 1,
+        beat=lambda *_, **__: True,
+        announces=lambda *_, **__: Losing([]),  # type: ignore[arg-type, return-value]
+        look_every=0.001,
+        znodes_every=0.001,
+    )
+    cast.follow(wanted)
+    said[-1].save(tmp_path / "told")
+    assert (told(tmp_path / "told").mode, told(tmp_path / "told").anew) == ("hybrid", 2)
+
+
 def test_a_znode_says_what_the_registration_says() -> None:
     (broker,) = Rehearses.model_validate(
         {"cluster_id": "x", "stand_ins": [{"id": 7, "host": "127.0.0.9", "port": 9, "rack": "r"}]}
@@ -158,8 +205,8 @@ class Znodes:
     def withdraw(self) -> None:
         self.did.append("withdrawn")
 
-    def keep(self) -> None:
-        pass
+    def keep(self) -> int:
+        return 0
 
 
 def follow(modes: list[BrokerMode]) -> tuple[list[str], list[Told], list[Any]]:

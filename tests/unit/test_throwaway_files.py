@@ -22,14 +22,17 @@ from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.stand_ins import Told, told_file
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.layout import zookeeper_servers
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.parity.parity_report import Verdict as Parity
-from kraft_runbook.procedures.throwaway_cluster import CHATTY, ThrowawayCluster, Watch, installed_jars
+from kraft_runbook.procedures.print_tree import print_tree
+from kraft_runbook.procedures.throwaway_cluster import CHATTY, STAND_INS, ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.rehearsal.kafka_said import fatal_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
-from kraft_runbook.rehearsal.verdict import Finding, Verdict
+from kraft_runbook.rehearsal.tree_prints import TreePrint
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.judged_gates import JudgedPorts
 from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
@@ -152,6 +155,20 @@ def test_a_log_that_supervisor_set_aside_in_part_is_read_whole(throwaway: Throwa
     assert dict(throwaway.logs()) == {service: [line for _, lines in files for line in lines]}
 
 
+def test_what_says_that_this_machine_stood_still(prepared: ThrowawayCluster) -> None:
+    """Of a seat that is restarted it says nothing: a seat leads no partition."""
+    here, service = prepared.here, prepared.spec.controllers[1].service
+    fences = "[1] INFO [QuorumController id=9003] Fencing broker {} because its session has timed out. (org.x)\n"
+    log = here.logs / f"{service}.log"
+    log.write_text(fences.format(prepared.spec.broker_ids[0]))
+    (here.logs / f"{prepared.spec.brokers[0].service}.log").write_text(fences.format(2))
+    assert prepared.stood_still() == ""
+    log.with_name(f"{log.name}.1").write_text(fences.format(2) + fences.format(1))
+    assert prepared.stood_still() == "the quorum fenced brokers 1, 2"
+    Told(mode="zookeeper", anew=3).save(told_file(here.directory / STAND_INS))
+    assert prepared.stood_still() == "the quorum fenced brokers 1, 2, and znodes of brokers made anew: 3"
+
+
 def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: ThrowawayCluster) -> None:
     """It has no sessions at its start, and would delete that znode."""
     container, ttl = -(2**63), -(2**56) + 86_400_000
@@ -166,6 +183,9 @@ def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: Thr
     nodes = read_snapshot(snapshot.path.read_bytes())
     assert [nodes[path].owner for path in ("/config", "/config/x")] == [container, ttl]
     config = zookeeper_servers(prepared.spec)[0].config
+    assert "maxSessionTimeout=120000" in config.read_text(), (
+        "a session outlives a machine that stands still for a minute"
+    )
     program = Path(__file__).with_name("AskEphemeralTypes.java")
     told = ask_java(program, config, snapshot.path.parent, jars=kafka_jar("kafka_2.13").parent)
     assert told.splitlines() == ["containers [/config]", "ttls [/config/x]", "sessions []"]
@@ -239,7 +259,19 @@ def test_a_comparison_that_does_not_match_ends_it(
     vars(climb.cluster)["answers"] = {climb.compare: report(parity)}
     with pytest.raises(RungEnded) as ended:
         climb.parity("parity_in_hybrid")
-    assert [(each.verdict, "what differs" in each.what) for each in ended.value.found] == [(verdict, True)]
+    assert [(each.verdict, "what differs" in each.what, each.code) for each in ended.value.found] == [
+        (verdict, True, MISMATCH)
+    ]
+
+
+def test_a_tree_that_is_not_as_it_was_ends_it(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path)
+    climb.before = {"/config/topics/a": TreePrint(b"a", b"a", 0)}
+    vars(climb.cluster)["answers"] = {print_tree: {"/config/topics/a": TreePrint(b"b", b"b", 0)}}
+    with pytest.raises(RungEnded) as ended:
+        climb.same_tree()
+    (found,) = ended.value.found
+    assert (found.verdict, found.code) == (Verdict.FAILED, TREE_CHANGED) and "/config/topics/a" in found.what
 
 
 def test_one_that_matches_is_on_record_for_the_way_back(throwaway: ThrowawayCluster, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from kraft_runbook.cluster.distributions import distribution_of
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
@@ -34,12 +35,18 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.io.zookeeper.servers import server_mode
 from kraft_runbook.procedures.throwaway_place import Tell
+from kraft_runbook.rehearsal.kafka_said import fenced_in
 
 STAND_INS, LEASE = "stand-ins", "lease"
 JUTE_MAXBUFFER = 64 * 1024 * 1024
 """The longest packet that the throwaway's ZooKeeper and seats take. Controllers have the file's own."""
-TTL_ZNODES = {"extendedTypesEnabled": "true"}
-"""Without it a copied znode with a time to live counts as that of a session, and is deleted at ZooKeeper's start."""
+OF_ITS_ZOOKEEPER = {
+    "extendedTypesEnabled": "true",
+    "maxSessionTimeout": "120000",
+}
+"""Without the first a copied znode with a time to live counts as that of a session, and is deleted when ZooKeeper
+starts. Without the second no session outlives 40 s in which this machine stands still.
+"""
 CHATTY = tuple(
     f"Replayed {each}"
     for each in (
@@ -137,7 +144,9 @@ class ThrowawayCluster:
             write_private(Path(self.spec.secrets_file), render_secrets(held))
         write_private(
             server.config,
-            render_properties(zookeeper_properties(server, [server]) | TTL_ZNODES, header="A rehearsal's ZooKeeper"),
+            render_properties(
+                zookeeper_properties(server, [server]) | OF_ITS_ZOOKEEPER, header="A rehearsal's ZooKeeper"
+            ),
         )
         for seat in self.spec.brokers:
             Path(seat.config_file).parent.mkdir(mode=0o700)
@@ -280,6 +289,19 @@ class ThrowawayCluster:
         """Every log, by service."""
         for log in sorted(self.here.logs.glob("*.log")):
             yield log.stem, supervision.log_lines(self.here, log.stem)
+
+    def stood_still(self) -> str:
+        """What says that this machine stood still for longer than a session: stand-ins that the quorum fenced, or whose
+        znodes had to be made anew. Empty where nothing does.
+        """
+        controllers = {each.service for each in self.spec.controllers}
+        fenced = {each for service, lines in self.logs() if service in controllers for each in fenced_in(lines)}
+        anew = told(told_file(self.here.directory / STAND_INS)).anew
+        said = [
+            f"the quorum fenced {nodes('broker', sorted(ids))}" if (ids := fenced & {*self.spec.stand_in_ids}) else "",
+            f"znodes of brokers made anew: {anew}" if anew else "",
+        ]
+        return ", and ".join(filter(None, said))
 
     # -- keeping watch -------------------------------------------------------------------------------------------------
 

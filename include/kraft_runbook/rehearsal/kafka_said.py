@@ -16,6 +16,8 @@ PLACE = (*OUT_OF_MEMORY, KILLED, "No space left on device", "Address already in 
 """What says that the machine is at fault, not the metadata."""
 HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
 """Of these the machine's own memory is no cause: -Xmx is too small for what the process holds."""
+FENCED = re.compile(r"Fencing broker (?P<id>\d+) because its session has timed out")
+"""``ReplicationControlManager``, of a broker that sent no heartbeat for ``broker.session.timeout.ms``."""
 _ZNODE = re.compile(
     r"(?<![\w/])/(?:brokers/topics|config|kafka-acl|delegation_token|latest_producer_id_block)[^\s,;)\"']*"
 )
@@ -96,6 +98,11 @@ def _where(texts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         if any(kind.search(text) for text in texts):
             return (where[0], ()) if where == ("/latest_producer_id_block",) else ("", where)
     return "", ()
+
+
+def fenced_in(lines: Iterable[str]) -> frozenset[int]:
+    """The brokers that a controller fenced since no heartbeat came, by its log."""
+    return frozenset(int(match["id"]) for line in lines if (match := FENCED.search(line)))
 
 
 def place_at_fault(lines: Iterable[str]) -> str | None:

@@ -45,9 +45,14 @@ SHORT_DOES = (
 WHOLE = tuple(Rung)
 
 
+TREE_CHANGED, MISMATCH = "tree changed", "mismatch"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason not to pass. ``verdict``: FAILED or INCONCLUSIVE. ``code``: of the check that says so, if any."""
+    """One reason not to pass. ``verdict``: FAILED or INCONCLUSIVE. ``code``: of the check that says so, or TREE_CHANGED
+    or MISMATCH of what was compared.
+    """
 
     verdict: Verdict
     what: str

@@ -7,7 +7,7 @@ import xmlrpc.client
 from dataclasses import replace
 
 from kraft_runbook.rehearsal.limits import BUSY
-from kraft_runbook.rehearsal.verdict import Finding, Verdict
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.check_results import Verdict as Answer
 
@@ -43,6 +43,15 @@ def beside_a_fault_of_the_place(found: Finding) -> Finding:
     """A finding where this machine is known to have ended a process: of what runs it says nothing then."""
     if found.verdict is Verdict.FAILED and found.code in OF_WHAT_RUNS:
         return replace(found, verdict=Verdict.INCONCLUSIVE)
+    return found
+
+
+def beside_a_standstill(found: Finding, why: str) -> Finding:
+    """A finding where this machine stood still: brokers that are fenced lose their leaders, and ZooKeeper's controller
+    elects others for those whose znodes are gone. ``why``: what says so.
+    """
+    if found.verdict is Verdict.FAILED and found.code in (TREE_CHANGED, MISMATCH):
+        return replace(found, verdict=Verdict.INCONCLUSIVE, what=f"this machine stood still ({why}): {found.what}")
     return found
 
 

@@ -21,7 +21,7 @@ from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
 from kraft_runbook.rehearsal.tree_prints import TreePrint, changes_between, elected
-from kraft_runbook.rehearsal.verdict import Finding, Measured, Rung, Verdict
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Measured, Rung, Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import cut_off_brokers, leaving
 from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
@@ -226,7 +226,8 @@ class Ladder:
         compared, self.before = len(self.before), {}  # the second climb begins from the tree that this one left
         self.cluster.tell(f"{compared} znodes compared, {len(changed.respelt)} of them respelt")
         if changed.wrong:
-            raise RungEnded(Finding(Verdict.FAILED, f"the tree is not as it was: {'; '.join(changed.wrong)}"))
+            why = f"the tree is not as it was: {'; '.join(changed.wrong)}"
+            raise RungEnded(Finding(Verdict.FAILED, why, TREE_CHANGED))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -265,7 +266,7 @@ class Ladder:
         if report.verdict is not Parity.MATCH:
             verdict = Verdict.FAILED if report.verdict is Parity.MISMATCH else Verdict.INCONCLUSIVE
             said = " ".join(report.render_text().split())[:600]
-            raise RungEnded(Finding(verdict, f"{task} is {report.verdict}: {said}"))
+            raise RungEnded(Finding(verdict, f"{task} is {report.verdict}: {said}", MISMATCH))
 
     def _judge(self, gate: Gate) -> tuple[Finding, ...]:
         assert self._ports is not None, "a climb begins with forward"

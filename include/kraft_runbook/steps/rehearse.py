@@ -40,7 +40,7 @@ from kraft_runbook.rehearsal.random_values import new_cluster_id
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
-from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, is_the_places
+from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, beside_a_standstill, is_the_places
 from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.ladder import Compare, Ladder, RungEnded
 
@@ -314,7 +314,8 @@ def _blame(
     climb: Climb, error: RunbookError | RungEnded, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
 ) -> KafkaSaid | None:
     """Add what ended the climb, and whose fault it is. Where that is this machine's, so is what the gates found of
-    processes. Where nobody knows it is no pass. Returns what a controller said that ended in its copy.
+    processes, and what was compared after it stood still. Where nobody knows it is no pass. Returns what a controller
+    said that ended in its copy.
     """
     if isinstance(error, RungEnded):
         climb.found += error.found
@@ -326,6 +327,8 @@ def _blame(
         climb.found.append(found)
     elif isinstance(error, RunbookError):
         climb.found.append(Finding(Verdict.INCONCLUSIVE, why))
+    if stood_still := throwaway.stood_still():
+        climb.found = [beside_a_standstill(each, stood_still) for each in climb.found]
     return died
 
 

@@ -21,7 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -48,7 +48,7 @@ Wanted = Callable[[], BrokerMode]
 class Told:
     """What the stand-ins say of themselves, in a file. Times are epoch seconds. ``mode``: the one that all of them are
     in; ``registered_at``: when the last one had registered for it; ``unfenced_at``: since when the quorum had shown
-    each as unfenced.
+    each as unfenced. ``anew``: how many znodes had to be made again, since a session was lost.
     """
 
     registered_at: float | None = None
@@ -56,6 +56,7 @@ class Told:
     epochs: Mapping[int, int] | None = None
     problem: str = ""
     mode: str = ""
+    anew: int = 0
 
     def save(self, path: Path) -> None:
         write_private(path, json.dumps({**asdict(self), "epochs": dict(self.epochs or {})}) + "\n", durable=False)
@@ -83,6 +84,7 @@ class StandIns:
     beat: Callable[..., bool | None] = beat
     announces: Callable[..., BrokerZnodes] = BrokerZnodes
     look_every: float = LOOK
+    znodes_every: float = ZNODES_EVERY
     stop: threading.Event = field(default_factory=threading.Event)
     _incarnations: dict[int, UUID] = field(default_factory=dict)
     _epochs: dict[int, int] = field(default_factory=dict)
@@ -113,9 +115,10 @@ class StandIns:
             if now is not mode:
                 self._change(now, znodes, beats)
                 mode = now
-            elif time.monotonic() - looked > ZNODES_EVERY:
+            elif time.monotonic() - looked > self.znodes_every:
                 looked = time.monotonic()
-                znodes.keep()
+                if made := znodes.keep():
+                    self._say(self._told, made=made)
             all_beat = now is not BrokerMode.ZOOKEEPER and len(beats.unfenced) == len(self.brokers)
             if all_beat and self._told.unfenced_at is None:
                 self._say(Told(self._told.registered_at, time.time(), dict(self._epochs), mode=now.value))
@@ -137,9 +140,9 @@ class StandIns:
             znodes.withdraw()
         self._say(Told(registered_at, None, dict(self._epochs), mode=mode.value))
 
-    def _say(self, now: Told) -> None:
-        self._told = now
-        self.tell(now)
+    def _say(self, now: Told, *, made: int = 0) -> None:
+        self._told = replace(now, anew=self._told.anew + made)
+        self.tell(self._told)
 
     # -- in the quorum -------------------------------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ from kraft_runbook.metadata.znodes.znode_json import parse_object
 from kraft_runbook.metadata.znodes.znode_values import BadZnode
 
 IDS, CLUSTER_ID = "/brokers/ids", "/cluster/id"
-SESSION = 60.0
-"""Seconds of the session: a busy machine must not end it."""
+SESSION = 120.0
+"""Seconds of the session: a machine that is busy, or stands still for a minute, must not end it."""
 
 
 class BrokerZnodes:
@@ -64,18 +64,19 @@ class BrokerZnodes:
             if found is not None:
                 self._writer.delete(found)
 
-    def keep(self) -> None:
-        """Make those anew that a lost session took along. Where one of another session is still there, the next call
-        makes it. Raises Refused, Unreachable.
+    def keep(self) -> int:
+        """Make those anew that a lost session took along, and tell how many. Where one of another session is still
+        there, the next call makes it. Raises Refused, Unreachable.
         """
         if not self._announced:
-            return
+            return 0
         self._require_the_throwaway()
         there = set(self._reader.children(IDS) or ())
-        for number, broker in self._brokers.items():
-            if number not in there:
-                body = json.dumps(znode_of(broker, now=time.time()), separators=(",", ":"))
-                self._writer.create_ephemeral(f"{IDS}/{number}", body.encode())
+        missing = self._brokers.keys() - there
+        for number in missing:
+            body = json.dumps(znode_of(self._brokers[number], now=time.time()), separators=(",", ":"))
+            self._writer.create_ephemeral(f"{IDS}/{number}", body.encode())
+        return len(missing)
 
     def _require_the_throwaway(self) -> None:
         found = self._reader.get(CLUSTER_ID)
