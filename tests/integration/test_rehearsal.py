@@ -36,9 +36,7 @@ def source(quiet_lab: Lab) -> Iterator[ClusterSpec]:
     """Its cluster file, with a place for rehearsals of its own."""
     place = Path(tempfile.mkdtemp(prefix="krb-r"))
     settings = Rehearsal(directory=str(place), network=free_network())
-    # After KRaft is left, threads of brokers are given so long to notice their controller (30 s by default).
-    properties = {**quiet_lab.spec.broker_properties, "controller.socket.timeout.ms": "12000"}
-    yield quiet_lab.spec.model_copy(update={"rehearsal": settings, "broker_properties": properties})
+    yield quiet_lab.spec.model_copy(update={"rehearsal": settings})
     remove(own_directory(settings, quiet_lab.spec.name))
     shutil.rmtree(place)
 

@@ -45,12 +45,7 @@ def tell(line):
     if killed_at in line:
         os.kill(os.getpid(), signal.SIGKILL)
 
-properties = {"controller.socket.timeout.ms": "12000"}
-source = load()
-source = source.model_copy(update={
-    "rehearsal": Rehearsal(directory=place, network=network),
-    "broker_properties": {**source.broker_properties, **properties},
-})
+source = load().model_copy(update={"rehearsal": Rehearsal(directory=place, network=network)})
 ask = Ask(whole=whole == "True", lease=float(lease), class_archive=CLASS_ARCHIVE)
 told = rehearse(source, secrets=environment_secrets(), tell=tell, ask=ask)
 print("not killed:", told.reasons)

@@ -33,6 +33,7 @@ def made(
     source: ClusterSpec = SPEC,
     brokers: tuple[int, ...] = (1, 2, 3, 17),
     configured: tuple[int, ...] = (),
+    partitions: int = 9,
     **settings: Any,
 ) -> Throwaway:
     return throwaway_of(
@@ -43,6 +44,7 @@ def made(
         source_cluster_id=SOURCE,
         broker_ids=brokers,
         configured_ids=configured,
+        partitions=partitions,
     )
 
 
@@ -102,7 +104,14 @@ def test_its_file_can_be_read_again() -> None:
 def test_a_rehearsal_with_the_id_of_the_source_is_refused() -> None:
     with pytest.raises(Refused, match="would have the id of"):
         throwaway_of(
-            SPEC, Rehearsal(), PLACE, cluster_id=SOURCE, source_cluster_id=SOURCE, broker_ids=(1,), configured_ids=()
+            SPEC,
+            Rehearsal(),
+            PLACE,
+            cluster_id=SOURCE,
+            source_cluster_id=SOURCE,
+            broker_ids=(1,),
+            configured_ids=(),
+            partitions=9,
         )
 
 
@@ -142,6 +151,27 @@ def test_what_the_throwaway_has_of_its_own_no_setting_of_the_file_replaces_and_e
         f"{where}.num.io.threads: the throwaway has a value of its own"
         for where in ("broker_properties", "broker_properties_in_kraft")
     ]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "given", "seats", "controllers"),
+    [
+        (50_000, {}, "10000", "30000"),
+        (50_000, {"controller.socket.timeout.ms": "45000"}, "10000", "45000"),
+        (50_000, {"controller.socket.timeout.ms": "${vault:a:b}"}, "10000", "30000"),
+        (50_001, {"controller.socket.timeout.ms": "45000"}, "45000", "45000"),
+    ],
+)
+def test_seats_notice_their_controller_soon_and_controllers_keep_the_files_patience(
+    partitions: int, given: dict[str, str], seats: str, controllers: str
+) -> None:
+    """The controllers would get the seats' own value of it else."""
+    found = made(with_settings(broker_properties=given), partitions=partitions).spec
+    key = "controller.socket.timeout.ms"
+    assert broker_properties(found, found.brokers[0], BrokerMode.HYBRID)[key] == seats
+    assert controller_properties(found, found.controllers[0], ControllerMode.MIGRATION)[key] == controllers
+    own = made(with_settings(controller_properties={key: "20000"}), partitions=partitions).spec
+    assert controller_properties(own, own.controllers[0], ControllerMode.MIGRATION)[key] == "20000"
 
 
 def test_the_seats_keep_each_cleaner_the_buffer_that_kafka_asks_for() -> None:

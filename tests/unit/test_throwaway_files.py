@@ -56,6 +56,7 @@ def throwaway(tmp_path: Path) -> ThrowawayCluster:
         source_cluster_id="c291cmNlLWNsdXN0ZXItaQ",
         broker_ids=(1, 2, 3),
         configured_ids=(),
+        partitions=9,
     ).spec
     return ThrowawayCluster(spec, SECRETS, heaps(SPEC, spec, 512), lambda line: None)
 

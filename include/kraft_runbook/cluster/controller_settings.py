@@ -35,6 +35,8 @@ class Enforced:
     loads: bool = False
 
 
+CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
+"""When so much time has passed, a broker's thread without work looks who its controller is. Default 30,000."""
 REPLICATION, CONFIGURATION = "ReplicationControlManager", "ConfigurationControlManager"
 _TOPIC_DEFAULT = (
     "what a topic without its own value has: validated when topics are configured, and told to who creates one"
@@ -214,7 +216,7 @@ ENFORCED: tuple[Enforced, ...] = (
     ),
     Enforced("sasl.kerberos.service.name", None, "KerberosLogin", "the same under Kerberos", True),
     Enforced(
-        "controller.socket.timeout.ms",
+        CONTROLLER_TIMEOUT,
         "30000",
         "MigrationPropagator",
         "time-out of UpdateMetadata and LeaderAndIsr to migrating brokers",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kraft_runbook.cluster.class_keys import class_key
+from kraft_runbook.cluster.controller_settings import BY_KEY, CONTROLLER_TIMEOUT
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, StandIn
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -61,6 +62,12 @@ these as a config of brokers: that would come before the seats' own.
 BROKERS_OWN = SEATS | PATIENT | STILL
 CONTROLLERS_OWN = PATIENT | STAND_INS_LIVE | STILL
 """What the throwaway's brokers and controllers have in the place of the file's own."""
+NOTICE_SOON = {CONTROLLER_TIMEOUT: "10000"}
+"""After KRaft is left, brokers have so long, and 5 s more, to notice their controller (``steps.cut_off_brokers``): 30 s
+by default. A controller's request to a seat may take as long, so this is for clusters of ``NOTICE_SOON_UP_TO``.
+"""
+NOTICE_SOON_UP_TO = 50_000
+"""Partitions."""
 SESSION_MS = 30_000
 """The least ZooKeeper session of seats and controllers."""
 
@@ -94,11 +101,12 @@ def throwaway_of(
     source_cluster_id: str,
     broker_ids: Collection[int],
     configured_ids: Collection[int],
+    partitions: int,
 ) -> Throwaway:
     """The throwaway of this cluster, in this directory. ``cluster_id``: its own; ``source_cluster_id``: the one that
     ``/cluster/id`` of the source holds. ``broker_ids``: every id that is live or assigned there; ``configured_ids``:
     every one with a config of its own, which may be a removed broker's: no node of the throwaway has one of them, since
-    it would load that config.
+    it would load that config. ``partitions``: how many the source has.
 
     Raises Refused where the ids are the same, or where there are more brokers than ports; ValueError never for a valid
     source.
@@ -123,6 +131,7 @@ def throwaway_of(
     of_each = left_out.of_controllers(source)
     zookeeper = left_out.of("zookeeper.properties", source.ensemble.properties, why=_why_not_of_zookeeper)
     session = max(SESSION_MS, _whole(zookeeper.get("zookeeper.session.timeout.ms")))
+    own = BROKERS_OWN | (NOTICE_SOON if partitions <= NOTICE_SOON_UP_TO else {})
     secrets = {key: SecretRef(env=_environment_name(key)) for key in source.secrets if key in KEPT_SECRETS}
     spec = ClusterSpec(
         name=f"rehearsal-of-{source.name}"[:63],
@@ -148,11 +157,12 @@ def throwaway_of(
         service_manager=ServiceManager(
             kind="supervisor", socket=f"unix://{directory}/supervisor.sock", stop_timeout=330
         ),
-        broker_properties=left_out.of("broker_properties", source.broker_properties, own=BROKERS_OWN) | BROKERS_OWN,
+        broker_properties=left_out.of("broker_properties", source.broker_properties, own=own) | own,
         broker_properties_in_kraft=left_out.of(
-            "broker_properties_in_kraft", source.broker_properties_in_kraft, own=BROKERS_OWN
+            "broker_properties_in_kraft", source.broker_properties_in_kraft, own=own
         ),
-        controller_properties=left_out.of("controller_properties", source.controller_properties, own=CONTROLLERS_OWN)
+        controller_properties=_timeout_of_controllers(source)
+        | left_out.of("controller_properties", source.controller_properties, own=CONTROLLERS_OWN)
         | CONTROLLERS_OWN,
         controller_heap=source.controller_heap,
         controller_jute_maxbuffer=source.controller_jute_maxbuffer,
@@ -189,6 +199,13 @@ def _authorizers_left_out(source: ClusterSpec) -> Iterator[str]:
     ):
         if theirs != kafkas:
             yield f"{key}, {theirs}: a class that may call another server; {kafkas} is in its place"
+
+
+def _timeout_of_controllers(source: ClusterSpec) -> dict[str, str]:
+    """What they get of the file's brokers, whose own the seats have not (``cluster.controller_settings.carried``)."""
+    theirs = source.broker_properties.get(CONTROLLER_TIMEOUT, "")
+    kept = theirs if theirs and why_left_out(CONTROLLER_TIMEOUT, theirs) is None else BY_KEY[CONTROLLER_TIMEOUT].default
+    return {CONTROLLER_TIMEOUT: str(kept)}
 
 
 def _seat(number: int, place: int, network: str, directory: PurePosixPath) -> Broker:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from kraft_runbook.cluster.controller_settings import CONTROLLER_TIMEOUT
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -28,12 +29,8 @@ from kraft_runbook.steps.run import Run
 
 log = logging.getLogger(__name__)
 
-CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
-"""When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the
-change. Default 30,000.
-"""
 SLACK = 5.0
-"""Seconds more."""
+"""Seconds beyond ``CONTROLLER_TIMEOUT``: only once a thread has looked can it have died of the change."""
 SOON = 60.0
 """Seconds that a restarted broker is given to be in sync before the next: partitions that the next one leads take it
 back only after that one's restart.

@@ -239,6 +239,7 @@ def _climb(
         source_cluster_id=copied.source_cluster_id,
         broker_ids=brokers,
         configured_ids=copied.configured_brokers,
+        partitions=copied.partitions,
     )
     climb.left_out = (*made.left_out, *copied.left_out_told)
     needed = heap_needed(copied.partitions, len(brokers) + settings.seats).mib
