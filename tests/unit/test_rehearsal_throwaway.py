@@ -23,7 +23,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.rehearsal.permission import require_throwaway
 from kraft_runbook.rehearsal.throwaway import Throwaway, heaps, throwaway_of, why_left_out
-from kraft_runbook.steps.judged_gates import JudgedPorts
+from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
 
 PLACE = PurePosixPath("/var/tmp/krb/prod")
 OWN, SOURCE = "dGhyb3dhd2F5LWNsdXN0ZQ", "c291cmNlLWNsdXN0ZXItaQ"
@@ -331,8 +331,8 @@ def test_no_run_of_a_real_cluster_goes_without_signatures(tmp_path: Path) -> Non
         ports(tmp_path, SPEC)
 
 
-def answers_with(cluster_id: str) -> ClusterObservation:
-    seen = observation(Phase.ZOOKEEPER)
+def answers_with(cluster_id: str, spec: ClusterSpec = SPEC) -> ClusterObservation:
+    seen = observation(Phase.ZOOKEEPER, spec)
     assert was_read(seen.zookeeper)
     return dataclasses.replace(seen, zookeeper=dataclasses.replace(seen.zookeeper, cluster_id=cluster_id))
 
@@ -345,6 +345,15 @@ def test_a_gate_counts_once_it_was_judged_and_while_the_throwaway_answers(tmp_pa
     judging.require(MIGRATION, Gate.START, answers_with(OWN))
     with pytest.raises(Refused, match=f"the cluster that answers has the id {SOURCE}"):
         judging.require(MIGRATION, Gate.START, answers_with(SOURCE))
+
+
+@pytest.mark.parametrize(("gate", "asks"), [(Gate.START, True), (Gate.DUAL_WRITE, True), (Gate.ROLLBACK, False)])
+def test_a_gate_asks_the_hosts_where_the_real_one_does(tmp_path: Path, gate: Gate, asks: bool) -> None:
+    spec = made().spec
+    cluster = RecordingCluster(answers_with(OWN, spec), spec=spec)
+    judging = JudgedPorts(cluster, tmp_path, "forward")
+    judge_gate(judging.run(), judging, gate)
+    assert {each["with_hosts"] for each in cluster.looks if "with_hosts" in each} == {asks}
 
 
 def test_the_labs_file_with_that_key_is_refused_without_an_id_of_its_own() -> None:

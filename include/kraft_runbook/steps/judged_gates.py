@@ -30,6 +30,7 @@ from kraft_runbook.rehearsal.whose_fault import of_check
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.migration_gates import asks_hosts
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.second_look import look_and_judge
 
@@ -115,7 +116,7 @@ class JudgedPorts:
 
 
 def judge_gate(run: Run, ports: JudgedPorts, gate: str, load: float | None = None) -> tuple[verdict.Finding, ...]:
-    """Look as a gate of the migration does, with the hosts, and judge its checks; what blocks is a finding each
+    """Look as a gate of the migration does, and judge its checks; what blocks is a finding each
     (``rehearsal.whose_fault``). The gate counts as judged then. ``load``: of this machine; None: not measured.
 
     Not asked: the log ends of partitions, which no stand-in tells.
@@ -133,7 +134,7 @@ def judge_gate(run: Run, ports: JudgedPorts, gate: str, load: float | None = Non
         apart=apart,
         earlier=earlier,
         scope=Scope.FULL,
-        with_hosts=True,
+        with_hosts=asks_hosts(gate),
     )
     require_seen_as_throwaway(cluster.spec, seen)
     report = ChecksReport(checks)

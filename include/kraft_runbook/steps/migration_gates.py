@@ -61,9 +61,7 @@ def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
         cluster.ask(await_movement, earlier, within=apart)
-    # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted
-    # broker down.
-    deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate != Gate.ROLLBACK}
+    deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": asks_hosts(gate)}
     seen, checks = look_and_judge(cluster, partial(judge, spec, gate), CHECKS, apart=apart, earlier=earlier, **deep)
     ends = cluster.ask(
         check_log_ends,
@@ -76,6 +74,13 @@ def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
     )
     told = (*checks, ends, *on_record(cluster, gate, seen))
     return Examined(seen, told, _way_back(cluster, gate, seen, checks))
+
+
+def asks_hosts(gate: str) -> bool:
+    """The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a
+    restarted broker down.
+    """
+    return gate != Gate.ROLLBACK
 
 
 def on_record(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
