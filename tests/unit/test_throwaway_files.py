@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import stat
+import threading
 import time
 import xmlrpc.client
 from pathlib import Path, PurePosixPath
@@ -33,6 +34,7 @@ from kraft_runbook.rehearsal.kafka_said import fatal_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.tree_prints import TreePrint
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
+from kraft_runbook.steps.back import SET_ASIDE
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.judged_gates import JudgedPorts
 from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
@@ -290,7 +292,7 @@ def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
     """No stand-in comes back into an ISR: the copy would be waited for until its deadline."""
     found = (Finding(Verdict.FAILED, "2 partitions are under-replicated", "KRB-PRE-029"),)
     climb = ladder(throwaway, tmp_path, kind=AtOnce, judge=lambda *_: found)
-    climb.before = {"/x": None}
+    vars(climb.cluster)["answers"] = {print_tree: {}}
     with pytest.raises(RungEnded):
         climb.forward()
     assert climb.found == list(found)
@@ -407,6 +409,45 @@ def test_a_step_that_failed_is_not_taken_again(throwaway: ThrowawayCluster, tmp_
     with pytest.raises(StepFailed):
         ladder(throwaway, tmp_path, take=take)._take(TO_HYBRID, 9001)
     assert taken == [1]
+
+
+def test_controllers_are_set_aside_at_once_each_on_record_by_its_own_task(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """They are stopped by then, and each has directories of its own."""
+    together, taken = threading.Barrier(3, timeout=30), list[tuple[str, int]]()
+
+    def take(run: Any, step: Any, node: int) -> None:
+        together.wait()
+        taken.append((run.journal.task, node))
+        if node == throwaway.spec.controller_ids[0]:
+            raise StepFailed("the play failed", way_out="x")
+
+    climb = ladder(throwaway, tmp_path, take=take)
+    with pytest.raises(StepFailed, match="the play failed"):
+        climb._take_at_once(SET_ASIDE, throwaway.spec.controller_ids)
+    assert sorted(taken) == [(f"{SET_ASIDE.step}.{node}", node) for node in throwaway.spec.controller_ids]
+
+
+def test_the_second_climb_prints_no_tree_since_nothing_is_compared_with_it(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    class Printing(Ladder):
+        def await_a_controller(self) -> None:
+            pass
+
+        def _forward(self, climb: str) -> None:
+            pass
+
+        def to_kraft(self) -> None:
+            pass
+
+    climb = ladder(throwaway, tmp_path, kind=Printing)
+    vars(climb.cluster)["answers"] = {print_tree: {"/config": TreePrint(b"", b"", 0)}}
+    climb.forward_again()
+    assert climb.before == {}
+    climb.forward()
+    assert set(climb.before) == {"/config"}
 
 
 def test_the_lines_of_one_start_are_never_those_of_an_earlier_one(throwaway: ThrowawayCluster) -> None:

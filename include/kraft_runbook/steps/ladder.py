@@ -4,8 +4,10 @@ playbooks of a real one, on a throwaway cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,13 +116,16 @@ class Ladder:
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
-    def forward(self, climb: str = "forward and back") -> None:
+    def forward(self) -> None:
+        """To dual write, from the tree as it was copied, which is kept to be compared with."""
+        self.await_a_controller()
+        self.before = self.cluster.ask(print_tree)
+        self._forward("forward and back")
+
+    def _forward(self, climb: str) -> None:
         """Provision the controllers, stand-ins and seats into migration mode, until Kafka's copy is done and dual write
         runs. What blocks at the start gate is a finding; Kafka itself judges the metadata all the same.
         """
-        self.await_a_controller()
-        if not self.before:
-            self.before = self.cluster.ask(print_tree)
         run, ports = self._begin(climb)
         ports.task = "gate_start"
         found = self._judge(Gate.START)
@@ -142,8 +147,9 @@ class Ladder:
             self.measured = replace(self.measured, copy=span.seconds, copied_records=span.records)
 
     def forward_again(self) -> None:
-        """A second time, on the same tree."""
-        self.forward("forward to the end")
+        """A second time, on the tree that the first one left. Nothing is compared with that afterwards."""
+        self.await_a_controller()
+        self._forward("forward to the end")
         self.to_kraft()
 
     def to_kraft(self) -> None:
@@ -176,8 +182,7 @@ class Ladder:
             self.await_a_controller()
             self._take(TO_ZOOKEEPER, seat.id)
             self._await_broker(seat.id, conditions.BROKER_IN_ZOOKEEPER_MODE)
-        for controller in self.cluster.spec.controllers:
-            self._take(SET_ASIDE, controller.id)
+        self._take_at_once(SET_ASIDE, self.cluster.spec.controller_ids)
         reading = detect_phase(self.cluster.settled())
         if reading.phase is not Phase.ZOOKEEPER:
             why = f"after the way back the cluster is in {reading.phase}: {'; '.join(reading.reasons)}"
@@ -223,7 +228,7 @@ class Ladder:
         assert self._ports is not None, "a climb begins with forward"
         given = elected(str(self._ports.answers.get(LEAVE, {}).get("election", "")))
         changed = changes_between(self.before, self.cluster.ask(print_tree), elected=given)
-        compared, self.before = len(self.before), {}  # the second climb begins from the tree that this one left
+        compared, self.before = len(self.before), {}
         self.cluster.tell(f"{compared} znodes compared, {len(changed.respelt)} of them respelt")
         if changed.wrong:
             why = f"the tree is not as it was: {'; '.join(changed.wrong)}"
@@ -280,7 +285,8 @@ class Ladder:
 
     def _take(self, step: NodeStep, node: int) -> None:
         """What a guard refuses is taken again, as a person clears its task. Raises Refused at last, StepFailed."""
-        run, _ = self._go_on(f"{step.step}.{node}")
+        assert self._ports is not None, "a climb begins with forward"
+        run = replace(self._ports, task=f"{step.step}.{node}").run()
         for number in range(1, TRIES + 1):
             try:
                 self.take(run, step, node)
@@ -290,6 +296,11 @@ class Ladder:
                     raise
                 self.cluster.tell(f"try {number} of {TRIES} of {step.step} on node {node}: {refused.problem}")
                 self.cluster.pause(AGAIN)
+
+    def _take_at_once(self, step: NodeStep, nodes: Sequence[int]) -> None:
+        """A step on nodes none of which waits for another: all have ended when this returns. Raises as ``_take``."""
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            list(pool.map(partial(self._take, step), nodes))
 
     def _await_broker(self, node: int, registered: Condition) -> None:
         """As the sensor behind each restart: registered, and in every ISR."""
