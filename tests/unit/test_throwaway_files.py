@@ -102,7 +102,7 @@ def test_a_supervisor_that_starts_the_lease_by_itself_and_nothing_else(prepared:
     services = {each.partition("]")[0]: each for each in programs}
     assert [name for name, each in services.items() if "autostart=true" in each] == ["lease"]
     assert services.keys() >= {"zookeeper", "stand-ins", "broker-9001", "broker-9002", "controller-101"}
-    assert 'KAFKA_HEAP_OPTS="-Xmx512m -Djute.maxbuffer=4194304"' in services["controller-101"]
+    assert 'KAFKA_HEAP_OPTS="-Xmx512m -Djute.maxbuffer=4194304",MALLOC_ARENA_MAX="1"' in services["controller-101"]
 
 
 def test_a_log_since_the_last_start_alone(prepared: ThrowawayCluster) -> None:

@@ -24,6 +24,10 @@ from kraft_runbook.io.local.layout import Layout, layout, nodes, zookeeper_serve
 
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 """A ZooKeeper server's main class, also of one that is alone."""
+ARENAS = 1
+"""In which glibc keeps what a JVM with a heap of its own takes beside it: by default eight a core, each with what was
+freed there.
+"""
 LOGS_KEPT = 3
 """Files of a program's output that are set aside when one is full."""
 NO_HEAPS: Mapping[str, str] = {}
@@ -93,7 +97,7 @@ def _program(
         "stdout_logfile_backups": f"{LOGS_KEPT}",
     }
     if heap is not None:
-        settings["environment"] = f'KAFKA_HEAP_OPTS="-Xmx{heap}"'
+        settings["environment"] = f'KAFKA_HEAP_OPTS="-Xmx{heap}",MALLOC_ARENA_MAX="{ARENAS}"'
     return f"[program:{service}]\n" + "\n".join(f"{key}={value}" for key, value in settings.items())
 
 
