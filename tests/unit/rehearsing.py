@@ -1,15 +1,24 @@
-"""A rehearsal of the tests' own cluster, of which only the copy of the tree is tried, or nothing."""
+"""A rehearsal of the tests' own cluster, of which only the copy of the tree is tried, or nothing; and its throwaway."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from observations import SPEC
 
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
+from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.steps.rehearse import Ask, rehearse
+from lab.trial import free_network
+
+SECRETS = {
+    "KRB_REHEARSAL_PASSWORD_ENCODER_SECRET": "planted-1",
+    "KRB_REHEARSAL_DELEGATION_TOKEN_SECRET_KEY": "planted-2",
+}
 
 
 def source_in(tmp_path: Path) -> ClusterSpec:
@@ -38,3 +47,19 @@ def raising(error: BaseException) -> Any:
         raise error
 
     return copy
+
+
+def throwaway_in(tmp_path: Path) -> ThrowawayCluster:
+    directory = tmp_path / "t"
+    directory.mkdir(mode=0o700)
+    spec = throwaway_of(
+        SPEC,
+        Rehearsal(network=free_network()),
+        PurePosixPath(directory),
+        cluster_id="dGhyb3dhd2F5LWNsdXN0ZQ",
+        source_cluster_id="c291cmNlLWNsdXN0ZXItaQ",
+        broker_ids=(1, 2, 3),
+        configured_ids=(),
+        partitions=9,
+    ).spec
+    return ThrowawayCluster(spec, SECRETS, heaps(SPEC, spec, 512), lambda line: None)

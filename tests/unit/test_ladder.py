@@ -1,0 +1,262 @@
+"""How a rehearsal's ladder goes on, or ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from observations import observation
+from recording import RecordingCluster
+from rehearsing import throwaway_in
+
+from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.local import supervision
+from kraft_runbook.parity.parity_report import Verdict as Parity
+from kraft_runbook.procedures.print_tree import print_tree
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
+from kraft_runbook.rehearsal.tree_prints import TreePrint
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
+from kraft_runbook.steps.back import SET_ASIDE
+from kraft_runbook.steps.forward import TO_HYBRID
+from kraft_runbook.steps.judged_gates import JudgedPorts
+from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
+
+
+@pytest.fixture
+def throwaway(tmp_path: Path) -> ThrowawayCluster:
+    return throwaway_in(tmp_path)
+
+
+class AtOnce(Ladder):
+    """Waits for nothing; ``lags``: how often it was asked to wait until dual write lags by nothing."""
+
+    lags = 0
+
+    def await_a_controller(self) -> None:
+        pass
+
+    def await_no_lag(self) -> None:
+        self.lags += 1
+
+
+def ladder(
+    throwaway: ThrowawayCluster,
+    tmp_path: Path,
+    *seen: Any,
+    compare: Any = None,
+    kind: type[Ladder] = Ladder,
+    **how: Any,
+) -> Any:
+    cluster = RecordingCluster(*seen or (observation(Phase.HYBRID),), spec=throwaway.spec)
+    found = kind(throwaway, cluster, compare or (lambda *_, **__: None), tmp_path / "evidence", **how)
+    found._ports = JudgedPorts(cluster, tmp_path / "evidence", "forward and back")
+    return found
+
+
+def report(verdict: Parity) -> SimpleNamespace:
+    return SimpleNamespace(
+        verdict=verdict,
+        digest="d",
+        migration_offset=7,
+        to_dict=lambda: {"digest": "d", "verdict": verdict.value},
+        render_text=lambda: "what differs",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parity", "verdict"), [(Parity.MISMATCH, Verdict.FAILED), (Parity.INCONCLUSIVE, Verdict.INCONCLUSIVE)]
+)
+def test_a_comparison_that_does_not_match_ends_it(
+    throwaway: ThrowawayCluster, tmp_path: Path, parity: Parity, verdict: Verdict
+) -> None:
+    climb = ladder(throwaway, tmp_path)
+    vars(climb.cluster)["answers"] = {climb.compare: report(parity)}
+    with pytest.raises(RungEnded) as ended:
+        climb.parity("parity_in_hybrid")
+    assert [(each.verdict, "what differs" in each.what, each.code) for each in ended.value.found] == [
+        (verdict, True, MISMATCH)
+    ]
+
+
+def test_a_tree_that_is_not_as_it_was_ends_it(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path)
+    climb.before = {"/config/topics/a": TreePrint(b"a", b"a", 0)}
+    vars(climb.cluster)["answers"] = {print_tree: {"/config/topics/a": TreePrint(b"b", b"b", 0)}}
+    with pytest.raises(RungEnded) as ended:
+        climb.same_tree()
+    (found,) = ended.value.found
+    assert (found.verdict, found.code) == (Verdict.FAILED, TREE_CHANGED) and "/config/topics/a" in found.what
+
+
+def test_one_that_matches_is_on_record_for_the_way_back(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path)
+    vars(climb.cluster)["answers"] = {climb.compare: report(Parity.MATCH)}
+    climb.parity("parity_before_leaving")
+    assert climb._ports is not None
+    (record,) = climb._ports.records()
+    assert (record.body["task"], record.body["digest"], record.body["offset"]) == ("parity_before_leaving", "d", 7)
+
+
+def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """No stand-in comes back into an ISR: the copy would be waited for until its deadline."""
+    found = (Finding(Verdict.FAILED, "2 partitions are under-replicated", "KRB-PRE-029"),)
+    climb = ladder(throwaway, tmp_path, kind=AtOnce, judge=lambda *_: found)
+    vars(climb.cluster)["answers"] = {print_tree: {}}
+    with pytest.raises(RungEnded):
+        climb.forward()
+    assert climb.found == list(found)
+    assert climb.cluster.did == []
+
+
+@pytest.mark.parametrize(("state", "ends"), [("EXITED", True), ("FATAL", True), ("RUNNING", False), ("STOPPED", False)])
+def test_a_seat_that_ended_by_itself_is_named_at_once_with_what_it_said(
+    throwaway: ThrowawayCluster, tmp_path: Path, state: str, ends: bool
+) -> None:
+    """Nobody becomes the controller then: its settings, or the copied configs, are wrong for it."""
+    throwaway.here.logs.mkdir()
+    (throwaway.here.logs / "broker-9002.log").write_text("Exiting Kafka due to fatal exception: requirement failed")
+    process = supervision.Process("broker-9002", state, 0, 0.0)
+    services = [seat.service for seat in throwaway.spec.brokers]
+    asked: list[list[str]] = []
+
+    def require_running(given: Any) -> None:
+        asked.append(list(given))
+        throwaway.require_running(services, processes=lambda _: {"broker-9002": process})
+        raise KeyError("it goes on")
+
+    climb = ladder(SimpleNamespace(spec=throwaway.spec, require_running=require_running), tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(StepFailed if ends else KeyError) as error:
+        climb.await_a_controller()
+    assert asked == [services]
+    assert ("broker-9002 has ended" in str(error.value) and "requirement failed" in str(error.value)) is ends
+
+
+def leave(times: int) -> Any:
+    left = [times]
+
+    def act(*_: Any, **__: Any) -> dict[str, Any]:
+        if left[0]:
+            left[0] -= 1
+            raise StepFailed("the fence was lifted again", way_out="try again")
+        return {"window_seconds": 1.5, "elected_at": "2026-03-04T10:00:00+00:00"}
+
+    return act
+
+
+def test_a_fence_that_was_lifted_is_tried_again_and_the_tries_are_told(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    climb = ladder(throwaway, tmp_path, kind=AtOnce, leave=leave(2))
+    climb._leave()
+    assert (climb.measured.tries, climb.measured.window, climb.lags) == (3, 1.5, 3), "no lag is awaited before each"
+    assert climb._ports is not None and climb._ports.answers[LEAVE]["window_seconds"] == 1.5
+
+
+def test_after_five_tries_it_ends(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path, kind=AtOnce, leave=leave(TRIES))
+    with pytest.raises(StepFailed, match="lifted again"):
+        climb._leave()
+    assert (climb.lags, climb.measured.tries) == (TRIES, None)
+
+
+def lagging(lag: int | None) -> Any:
+    seen = observation(Phase.HYBRID)
+    active = seen.active_controller
+    assert active is not None and was_read(active.metrics)
+    metrics = dataclasses.replace(active.metrics, zk_write_behind_lag=lag)
+    return dataclasses.replace(
+        seen, controllers={**seen.controllers, active.id: dataclasses.replace(active, metrics=metrics)}
+    )
+
+
+def test_kraft_is_not_left_while_dual_write_lags(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    looks = [lagging(7), lagging(0), lagging(3), lagging(0), lagging(0), lagging(0)]
+    climb = ladder(throwaway, tmp_path, *looks)
+    climb.await_no_lag()
+    assert len(climb.cluster.looks) == 6, "three looks in a row without a lag"
+
+
+@pytest.mark.parametrize("lag", [5, None])
+def test_a_lag_that_stays_or_is_not_shown_ends_it(throwaway: ThrowawayCluster, tmp_path: Path, lag: int | None) -> None:
+    with pytest.raises(StepFailed, match=f"ZkWriteBehindLag is {lag}"):
+        ladder(throwaway, tmp_path, lagging(lag)).await_no_lag()
+
+
+@pytest.mark.parametrize("refusals", range(TRIES + 1))
+def test_a_step_that_a_guard_refuses_is_taken_again_and_not_for_ever(
+    throwaway: ThrowawayCluster, tmp_path: Path, refusals: int
+) -> None:
+    taken: list[int] = []
+
+    def take(_: Any, __: Any, node: int) -> None:
+        taken.append(node)
+        if len(taken) <= refusals:
+            raise Refused("no broker answered Metadata", way_out="x")
+
+    climbing = ladder(throwaway, tmp_path, take=take)
+    if refusals < TRIES:
+        climbing._take(TO_HYBRID, 9001)
+        assert taken == [9001] * (refusals + 1)
+    else:
+        with pytest.raises(Refused, match="no broker answered"):
+            climbing._take(TO_HYBRID, 9001)
+        assert taken == [9001] * TRIES
+
+
+def test_a_step_that_failed_is_not_taken_again(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def take(*_: Any) -> None:
+        taken.append(1)
+        raise StepFailed("the play failed", way_out="x")
+
+    with pytest.raises(StepFailed):
+        ladder(throwaway, tmp_path, take=take)._take(TO_HYBRID, 9001)
+    assert taken == [1]
+
+
+def test_controllers_are_set_aside_at_once_each_on_record_by_its_own_task(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """They are stopped by then, and each has directories of its own."""
+    together, taken = threading.Barrier(3, timeout=30), list[tuple[str, int]]()
+
+    def take(run: Any, step: Any, node: int) -> None:
+        together.wait()
+        taken.append((run.journal.task, node))
+        if node == throwaway.spec.controller_ids[0]:
+            raise StepFailed("the play failed", way_out="x")
+
+    climb = ladder(throwaway, tmp_path, take=take)
+    with pytest.raises(StepFailed, match="the play failed"):
+        climb._take_at_once(SET_ASIDE, throwaway.spec.controller_ids)
+    assert sorted(taken) == [(f"{SET_ASIDE.step}.{node}", node) for node in throwaway.spec.controller_ids]
+
+
+def test_the_second_climb_prints_no_tree_since_nothing_is_compared_with_it(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    class Printing(Ladder):
+        def await_a_controller(self) -> None:
+            pass
+
+        def _forward(self, climb: str) -> None:
+            pass
+
+        def to_kraft(self) -> None:
+            pass
+
+    climb = ladder(throwaway, tmp_path, kind=Printing)
+    vars(climb.cluster)["answers"] = {print_tree: {"/config": TreePrint(b"", b"", 0)}}
+    climb.forward_again()
+    assert climb.before == {}
+    climb.forward()
+    assert set(climb.before) == {"/config"}
