@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,6 +21,12 @@ SECRETS = {
     "KRB_REHEARSAL_PASSWORD_ENCODER_SECRET": "planted-1",
     "KRB_REHEARSAL_DELEGATION_TOKEN_SECRET_KEY": "planted-2",
 }
+
+
+def short_directory() -> Iterator[Path]:
+    """For the path of a Unix socket: pytest's own directories leave it no room where several processes test at once."""
+    with tempfile.TemporaryDirectory(prefix="krb-") as directory:
+        yield Path(directory)
 
 
 def source_in(tmp_path: Path) -> ClusterSpec:

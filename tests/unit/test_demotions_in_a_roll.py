@@ -129,7 +129,7 @@ def test_what_an_earlier_run_took_comes_back_also_where_the_broker_was_down(tmp_
     keep_orders(dead, "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
     given: list[Any] = []
     answer = {give_orders_back: lambda *a, **h: given.append((a, h)) or GivenBack(1)}
-    run = run_of(tmp_path, broker(1, running=False)(SEEN), answers=answer)
+    run = run_of(tmp_path, ended(1)(SEEN), answers=answer)
     take_step(run, BROKER, 1)
     assert isinstance(run.cluster, RecordingCluster)
     run.cluster.shown[:] = [SEEN]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from observations import SPEC
 from py4j.protocol import Py4JNetworkError
-from rehearsing import asking, raising, rehearsed, source_in
+from rehearsing import asking, raising, rehearsed, short_directory, source_in
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -27,6 +27,8 @@ from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Ver
 from kraft_runbook.steps import rehearse as steps_rehearse
 from kraft_runbook.steps.ladder import RungEnded
 from kraft_runbook.steps.rehearse import Climb, SourceAtWork, _blame, _narrowed, rehearse
+
+tmp_path = pytest.fixture(short_directory)
 
 
 @pytest.fixture

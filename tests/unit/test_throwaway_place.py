@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rehearsing import asking, raising, rehearsed, source_in
+from rehearsing import asking, raising, rehearsed, short_directory, source_in
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -33,6 +33,7 @@ from kraft_runbook.steps.rehearse import rehearse
 
 NOBODY = 65534
 LONG = "prod-eu-west-1-payments-events-of-kafka-and-more"
+tmp_path = pytest.fixture(short_directory)
 
 
 def begin(place: Path) -> None:
