@@ -159,9 +159,11 @@ def test_spreading_topics_costs_no_copy_and_keeps_each_brokers_count(placement: 
     brokers = sorted(placement.live)[1 if drained and len(placement.live) > 4 else 0 :]
     racks = racks_of(brokers, placement.racks)
     ground = Ground(racks, rack_sizes(racks))
-    groups = group_by_replicas(placement.present, by_first=False)
-    given_sets = even_flow(groups, ground)
-    spread_sets = spread_topics(placement.present, given_sets, ground, {})
+    dealt = even_flow(group_by_replicas(placement.present, by_first=False), ground)
+    spread = spread_topics(placement.present, dealt, ground, {})
+    partitions = list(placement.present)
+    given_sets = {partitions[place]: held for place, held in dealt.sets.items()}
+    spread_sets = {p: frozenset(replicas) for p, replicas in placement.present.items()} | spread
 
     def copies(sets: Mapping[TopicPartition, frozenset[int]]) -> int:
         return sum(len(held - set(placement.present[p])) for p, held in sets.items())

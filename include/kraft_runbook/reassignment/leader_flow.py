@@ -5,14 +5,14 @@ Brokers lead as evenly as the sets allow, and as few partitions as can be get an
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
-from itertools import islice
 
 import numpy as np
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
-from kraft_runbook.reassignment.cheapest_flow import cheapest_flow
+from kraft_runbook.reassignment.alike import NOBODY, alike, rows_of
+from kraft_runbook.reassignment.cheapest_flow import Array, arcs_of, cheapest_flow
 from kraft_runbook.reassignment.evenness import Prices, most_even
 from kraft_runbook.reassignment.leader_spread import OTHER_LEADER, OTHER_LEADER_ALONE, spread_leaders
 
@@ -27,50 +27,47 @@ def even_leaders(
     """These replicas, with the leader chosen for each partition put first; all others keep their order.
 
     The first of a given list is the leader to keep. ``beside``: other partitions, whose first replicas lead
-    them. ``moved``: partitions that move anyway; ``leaderless``: those whose leader goes.
+    them. ``moved``: partitions that move anyway; ``leaderless``: those of them whose leader goes.
     """
-    groups: defaultdict[tuple[frozenset[int], int, bool], list[TopicPartition]] = defaultdict(list)
-    for partition, replicas in wanted.items():
-        groups[frozenset(replicas), replicas[0], partition in moved].append(partition)
-    if not groups:
+    if not wanted:
         return {}
-    brokers = sorted(set().union(*(held for held, _, _ in groups)))
-    at = {broker: len(groups) + index for index, broker in enumerate(brokers)}
-    arcs = np.array(
-        [
-            (index, at[broker], len(members), 0 if broker == first else OTHER_LEADER if moves else OTHER_LEADER_ALONE)
-            for index, ((held, first, moves), members) in enumerate(groups.items())
-            for broker in sorted(held)
-        ],
-        dtype=np.int64,
-    )
-    supplies = np.array([*map(len, groups.values()), *(0 for _ in brokers), -len(wanted)], dtype=np.int64)
+    rows = rows_of(wanted.values())
+    held, first = np.sort(rows, axis=1), rows[:, 0]
+    moves = np.fromiter(map(moved.__contains__, wanted), dtype=np.bool_)
+    groups = alike(np.column_stack((held, first, moves)))
+    one = groups.one_of_each
+    group, taker = np.nonzero(held[one] != NOBODY)[0], held[one][held[one] != NOBODY]
+    other_leader = np.where(moves[one], OTHER_LEADER, OTHER_LEADER_ALONE)
+    ids, place = np.unique(taker, return_inverse=True)
+    brokers: list[int] = ids.tolist()
+    costs = np.where(taker == first[one][group], 0, other_leader[group])
+    arcs = arcs_of(group, len(one) + place, groups.counts[group], costs)
+    supplies = np.array([*groups.counts, *(0 for _ in brokers), -len(wanted)], dtype=np.int64)
 
-    def solve(prices: Prices) -> tuple[dict[int, int], list[int]]:
+    def solve(prices: Prices) -> tuple[dict[int, int], Array]:
         # Whatever is more even costs more than any number of changed leaders in one cycle of the flow, which passes
         # each broker once at most.
         weight = 2 * OTHER_LEADER_ALONE * (len(brokers) + 1)
         steps = [
-            (at[broker], at[brokers[-1]] + 1, many, price * weight)
-            for broker in brokers
+            (at, len(supplies) - 1, many, price * weight)
+            for at, broker in enumerate(brokers, start=len(one))
             for many, price in prices.steps[broker]
         ]
         all_arcs = np.concatenate([arcs, np.array(steps, dtype=np.int64).reshape(-1, 4)])
         sent = cheapest_flow(all_arcs, supplies, way_out="correct the plan")[: len(arcs)]
         got = np.zeros(len(brokers), dtype=np.int64)
-        np.add.at(got, arcs[:, 1] - len(groups), sent)
-        return dict(zip(brokers, got.tolist(), strict=True)), sent.tolist()
+        np.add.at(got, place, sent)
+        return dict(zip(brokers, got.tolist(), strict=True)), sent
 
     led = Counter(replicas[0] for replicas in beside.values())
-    sent = iter(most_even({broker: led[broker] for broker in brokers}, len(wanted), solve))
-    chosen: dict[TopicPartition, int] = {}
-    for (held, _, _), members in groups.items():
-        left = iter(members)
-        for broker in sorted(held):
-            if many := next(sent):
-                chosen.update(dict.fromkeys(islice(left, many), broker))
-    chosen = spread_leaders(chosen, wanted, beside, moved=moved, leaderless=leaderless)
-    return {partition: put_first(replicas, chosen[partition]) for partition, replicas in wanted.items()}
+    sent = most_even({broker: led[broker] for broker in brokers}, len(wanted), solve)
+    leaders = np.empty_like(first)
+    leaders[groups.order] = np.repeat(taker, sent)
+    spread = spread_leaders(leaders, groups.order, wanted, beside, moved=moved, leaderless=leaderless)
+    return {
+        partition: put_first(replicas, leader)
+        for (partition, replicas), leader in zip(wanted.items(), spread, strict=True)
+    }
 
 
 def put_first(replicas: Replicas, leader: int) -> Replicas:

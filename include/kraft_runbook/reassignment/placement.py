@@ -69,3 +69,8 @@ def racks_of(brokers: Iterable[int], racks: Mapping[int, str | None]) -> dict[in
 def replicas_by_broker(assignment: Mapping[TopicPartition, Replicas]) -> dict[int, int]:
     """How many replicas each broker holds."""
     return dict(Counter(chain.from_iterable(assignment.values())))
+
+
+def brokers_of(assignment: Assignment) -> set[int]:
+    """The brokers that hold any replica of these."""
+    return set(chain.from_iterable(assignment.values()))

@@ -31,7 +31,7 @@ from kraft_runbook.reassignment.goals import (
     Topics,
 )
 from kraft_runbook.reassignment.leader_flow import even_leaders, put_first
-from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
+from kraft_runbook.reassignment.placement import Placement, brokers_of, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import Ground, RackRule, rack_sizes
 from kraft_runbook.reassignment.replica_flow import even_flow, frugal_flow, group_by_replicas
@@ -109,12 +109,12 @@ def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[in
             raise Refused(
                 f"{nodes('broker', dead, 'does')} not run", way_out=f"start {by_number(dead, 'it', 'them')} first"
             )
-        return sorted((placement.live & set(replicas_by_broker(scope))) | set(named))
+        return sorted((placement.live & brokers_of(scope)) | set(named))
     return sorted(placement.live - set(named))
 
 
 def _require_known(named: Collection[int], placement: Placement) -> None:
-    known = placement.live | set(replicas_by_broker(placement.present))
+    known = placement.live | brokers_of(placement.present)
     if unknown := sorted(set(named) - known):
         raise Refused(
             f"{nodes('broker', unknown, 'is')} not in the cluster", way_out="start what is missing, or correct the id"
@@ -153,11 +153,12 @@ def _emptied(goal: Goal, placement: Placement, touched: Assignment) -> tuple[str
     named = set(goal.brokers) if isinstance(goal, DrainBrokers | ReplaceLost) else set()
     if isinstance(goal, ReplaceLost) and not named:
         return ()
-    held = replicas_by_broker(touched)
+    emptied = brokers_of(touched) - placement.live - named
+    held = replicas_by_broker(touched) if emptied else {}
     return tuple(
         f"broker {broker} does not run: {held[broker]:,} of its replicas go, and what is needed of them is made anew"
         " elsewhere. Start it first where it is to keep them"
-        for broker in sorted(held.keys() - placement.live - named)
+        for broker in sorted(emptied)
     )
 
 
@@ -167,7 +168,7 @@ def _drained(
     leaving = set(goal.brokers)
     touched = {p: replicas for p, replicas in scope.items() if leaving & set(replicas)}
     bound = sum(len(set(replicas) - set(brokers)) for replicas in touched.values())
-    return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound, tell=tell)
+    return _frugal(goal, placement, touched, brokers, bound=bound, tell=tell)
 
 
 def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment, tell: Tell) -> ReassignmentPlan:
@@ -176,7 +177,7 @@ def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment, tell: 
             f"{nodes('broker', running, 'runs')}, so what is there is not lost",
             way_out="drain instead (drain brokers), or name those that do not run",
         )
-    holding = set(replicas_by_broker(scope)) - placement.live
+    holding = brokers_of(scope) - placement.live
     if unknown := sorted(set(goal.brokers) - holding):
         raise Refused(
             f"{nodes('broker', unknown, 'holds')} no replica of the chosen topics",
@@ -186,9 +187,8 @@ def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment, tell: 
     holding_any = {p: replicas for p, replicas in scope.items() if lost & set(replicas)}
     # A copy is read from the leader. Where all are without one, they stay in, and are refused by their names.
     touched = {p: r for p, r in holding_any.items() if p not in placement.leaderless} or holding_any
-    factors = {p: len(replicas) for p, replicas in touched.items()}
     bound = sum(len(set(replicas) - placement.live) for replicas in touched.values())
-    plan = _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound, tell=tell)
+    plan = _frugal(goal, placement, touched, sorted(placement.live), bound=bound, tell=tell)
     return replace(plan, notes=(*plan.notes, *_without_a_leader(sorted(holding_any.keys() - touched.keys()))))
 
 
@@ -235,8 +235,7 @@ def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assign
         raise Refused(f"replication factor {goal.factor}", way_out="give a factor of 1 or more")
     touched = {p: replicas for p, replicas in scope.items() if len(replicas) != goal.factor}
     bound = sum(max(0, goal.factor - len(placement.live & set(replicas))) for replicas in touched.values())
-    factors = dict.fromkeys(touched, goal.factor)
-    return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound, tell=tell)
+    return _frugal(goal, placement, touched, sorted(placement.live), factor=goal.factor, bound=bound, tell=tell)
 
 
 def _mended(goal: MendRacks, placement: Placement, scope: Assignment, tell: Tell) -> ReassignmentPlan:
@@ -246,7 +245,7 @@ def _mended(goal: MendRacks, placement: Placement, scope: Assignment, tell: Tell
     broken = {p: replicas for p, replicas in scope.items() if breaks(replicas)}
     # The rack of a broker that does not run is not known: its partitions may be spread as they should be.
     touched = {p: replicas for p, replicas in broken.items() if placement.live.issuperset(replicas)}
-    plan = _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None, tell=tell)
+    plan = _frugal(goal, placement, touched, brokers, bound=None, tell=tell)
     return replace(plan, notes=(*plan.notes, *_unknown_racks(sorted(broken.keys() - touched.keys()), placement)))
 
 
@@ -264,21 +263,23 @@ def _frugal(
     goal: Goal,
     placement: Placement,
     touched: Assignment,
-    factors: Mapping[TopicPartition, int],
     brokers: list[int],
     *,
+    factor: int | None = None,
     bound: int | None,
     tell: Tell,
 ) -> ReassignmentPlan:
-    """Only these partitions change. ``bound`` None: what the flow moves is the least, since it is exact."""
+    """Only these partitions change. ``factor``: how many replicas each is to have; None: as many as it has. ``bound``
+    None: what the flow moves is the least, since it is exact.
+    """
     if not touched:
         return _plan(str(goal), placement, {}, bound=0)
-    ground = _ground(placement, brokers, set(factors.values()))
+    ground = _ground(placement, brokers, [factor] if factor else {len(replicas) for replicas in touched.values()})
     others = {p: replicas for p, replicas in placement.present.items() if p not in touched}
     fixed = {b: count for b, count in replicas_by_broker(others).items() if b in ground.racks}
     tell("replicas by broker")
-    sets = frugal_flow(group_by_replicas(touched, factors, by_first=True), ground, fixed)
-    sets = spread_topics(touched, sets, ground, others, tell)
+    dealt = frugal_flow(group_by_replicas(touched, factor, by_first=True), ground, fixed)
+    sets = spread_topics(touched, dealt, ground, others, tell)
     tell("leaders")
     target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
     return _plan(str(goal), placement, target, bound=bound, notes=_emptied(goal, placement, touched))
@@ -300,7 +301,6 @@ def _even_in_bytes(
     found = even_bytes(scope, placement.sizes, ground, within=within, widths=widths)
     if isinstance(goal, DrainBrokers):
         _require_drained(goal, {**scope, **found.sets})
-    tell("leaders")
     tell("leaders")
     target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order)
     notes = list(_emptied(goal, placement, scope))
@@ -382,7 +382,9 @@ def _ordered(
     count; ``fixed_leaders``: a leader that stays goes on leading, and only those that go are replaced.
     """
     moved = {
-        p: in_order(replicas, sets[p], ground.racks) for p, replicas in present.items() if sets[p] != set(replicas)
+        p: in_order(replicas, sets[p], ground.racks)
+        for p, replicas in present.items()
+        if p in sets and sets[p] != set(replicas)
     }
     # A leader that stays is the one to keep, wherever the move put it.
     kept = {p: put_first(order, present[p][0]) if present[p][0] in order else order for p, order in moved.items()}

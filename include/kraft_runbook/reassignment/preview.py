@@ -15,7 +15,7 @@ from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import RackRule, rack_sizes
 from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, MOST_OF_RATE
-from kraft_runbook.reassignment.topic_spread import TopicShares, WorstTopic
+from kraft_runbook.reassignment.topic_shares import TopicShares, WorstTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,8 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
             *_racks_of_one(brokers),
             *perhaps_too_full(plan, placement),
         ),
-        TopicShares((p.topic, replicas) for p, replicas in after.items()).worst_of_all(),
-        TopicShares((p.topic, replicas[:1]) for p, replicas in after.items()).worst_of_all(),
+        TopicShares(after, after.values()).worst_of_all(),
+        TopicShares(after, [replicas[:1] for replicas in after.values()]).worst_of_all(),
     )
 
 

@@ -8,13 +8,15 @@ in turn, in the order of racks, so that no partition has a broker twice or too m
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from kraft_runbook.cluster.assignment import Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.reassignment.alike import alike, rows_of
 from kraft_runbook.reassignment.cheapest_flow import Array, arcs_of, cheapest_flow
 from kraft_runbook.reassignment.evenness import Prices, most_even
 from kraft_runbook.reassignment.racks import Ground, rack_bounds
@@ -27,31 +29,39 @@ must go, and the first one leads; and a copy.
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Partitions that have the same replicas and are to have the same number of them. ``first``: the preferred leader,
-    where that matters.
+    """Partitions that have the same replicas and are to have the same number of them. ``partitions``: their places
+    among all. ``first``: the preferred leader, where that matters.
     """
 
     held: frozenset[int]
     factor: int
-    partitions: tuple[TopicPartition, ...]
+    partitions: list[int]
     first: int | None = None
 
 
-def group_by_replicas(
-    assignment: Mapping[TopicPartition, Replicas],
-    factors: Mapping[TopicPartition, int] | None = None,
-    *,
-    by_first: bool,
-) -> list[Group]:
-    """The partitions by what they hold. ``factors``: where it is to change."""
-    found: defaultdict[tuple[frozenset[int], int, int | None], list[TopicPartition]] = defaultdict(list)
-    for partition, replicas in assignment.items():
-        factor = factors[partition] if factors else len(replicas)
-        found[frozenset(replicas), factor, replicas[0] if by_first else None].append(partition)
-    return [Group(held, factor, tuple(members), first) for (held, factor, first), members in found.items()]
+class Dealt(NamedTuple):
+    """``sets``: which brokers are to hold each partition, by its place, in the order of the groups. ``anew``: the
+    places of those whose group does not keep all that it holds; the others stay where they are.
+    """
+
+    sets: dict[int, frozenset[int]]
+    anew: list[int]
 
 
-def even_flow(groups: Sequence[Group], ground: Ground) -> dict[TopicPartition, frozenset[int]]:
+def group_by_replicas(assignment: Assignment, factor: int | None = None, *, by_first: bool) -> list[Group]:
+    """The partitions by what they hold. ``factor``: where it is to change."""
+    orders = list(assignment.values())
+    rows = rows_of(orders)
+    held = np.sort(rows, axis=1)
+    found = []
+    for places in alike(np.column_stack((held, rows[:, 0])) if by_first else held).groups():
+        replicas = orders[places[0]]
+        first = replicas[0] if by_first else None
+        found.append(Group(frozenset(replicas), factor or len(replicas), places, first))
+    return found
+
+
+def even_flow(groups: Sequence[Group], ground: Ground) -> Dealt:
     """The fewest copies after which brokers are as even as they can be. Exact."""
     copy_costs = np.array([0, 1, 1])
     network = _Network([len(group.partitions) for group in groups], [group.factor for group in groups], ground)
@@ -88,9 +98,7 @@ def even_loads(amounts: Mapping[int, int], ground: Ground, widths: Mapping[int, 
     return most_even(dict.fromkeys(ground.racks, 0), total, solve, widths=widths)
 
 
-def frugal_flow(
-    groups: Sequence[Group], ground: Ground, fixed: Mapping[int, int]
-) -> dict[TopicPartition, frozenset[int]]:
+def frugal_flow(groups: Sequence[Group], ground: Ground, fixed: Mapping[int, int]) -> Dealt:
     """The fewest copies that the groups need at all; among those, brokers as even as can be beside what they hold
     anyway (``fixed``). Exact.
     """
@@ -120,23 +128,23 @@ def _kinds(groups: Sequence[Group], brokers: Sequence[int]) -> Array:
     return kinds
 
 
-def _dealt(
-    groups: Sequence[Group], brokers: Sequence[int], kinds: Array, sent: Array
-) -> dict[TopicPartition, frozenset[int]]:
+def _dealt(groups: Sequence[Group], brokers: Sequence[int], kinds: Array, sent: Array) -> Dealt:
     """What each group sends to each broker, dealt out to its partitions in turn. ``kinds``: as of ``_kinds``; most
     groups keep all that they hold.
     """
-    found: dict[TopicPartition, frozenset[int]] = {}
+    sets: dict[int, frozenset[int]] = {}
+    anew: list[int] = []
     order, kept = np.array(brokers), np.where(kinds == COPY, 0, sent).sum(axis=1).tolist()
     for group, counts, keeps in zip(groups, sent, kept, strict=True):
         many = len(group.partitions)
         if len(group.held) == group.factor and keeps == many * group.factor:
-            found.update(dict.fromkeys(group.partitions, group.held))
+            sets.update(dict.fromkeys(group.partitions, group.held))
             continue
+        anew += group.partitions
         dealt = np.repeat(order, counts).tolist()
         for index, partition in enumerate(group.partitions):
-            found[partition] = frozenset(dealt[index::many])
-    return found
+            sets[partition] = frozenset(dealt[index::many])
+    return Dealt(sets, anew)
 
 
 class _Network:

@@ -28,12 +28,12 @@ class Offer:
 
 
 def choose(
-    wanted: Mapping[Source, int], offers: Mapping[tuple[Source, str], Offer], above: Mapping[str, int]
-) -> dict[tuple[Source, str], int]:
-    """Of each source as many as are ``wanted``, so that no topic is further above its share than must be: first where
-    they are taken to (``above``: before any is taken), then at the sources. Each source must offer as many. A broker
-    may give one that it does not lead in the place of one that it leads; the other way round, for what is far above its
-    share where it is taken to.
+    wanted: Mapping[Source, int], offers: Mapping[tuple[Source, int], Offer], above: Mapping[int, int]
+) -> dict[tuple[Source, int], int]:
+    """Of each source as many as are ``wanted``, and of which topic, so that no topic is further above its share than
+    must be: first where they are taken to (``above``: before any is taken), then at the sources. Each source must offer
+    as many. A broker may give one that it does not lead in the place of one that it leads; the other way round, for
+    what is far above its share where it is taken to. Topics go by numbers.
     """
     sources = {source: at for at, source in enumerate(wanted)}
     topics = {topic: len(sources) + at for at, topic in enumerate(above)}
@@ -43,7 +43,7 @@ def choose(
         for (broker, leads), at in sources.items()
         if (broker, not leads) in sources
     ]
-    of_offer: list[tuple[tuple[Source, str], int]] = []
+    of_offer: list[tuple[tuple[Source, int], int]] = []
     may_come = dict.fromkeys(topics, 0)
     for (source, topic), offer in offers.items():
         may_come[topic] += offer.many
@@ -56,7 +56,7 @@ def choose(
     carried = cheapest_flow(
         np.array(arcs, dtype=np.int64), np.array(supplies, dtype=np.int64), way_out="leave out topics"
     )
-    found: dict[tuple[Source, str], int] = {}
+    found: dict[tuple[Source, int], int] = {}
     for key, at in of_offer:
         found[key] = found.get(key, 0) + int(carried[at])
     return found

@@ -9,13 +9,14 @@ at once, by another flow. Every broker's count stays, the rack rule is kept, and
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, count, product
+from collections.abc import Iterator, Mapping
+from itertools import count, islice, product
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
-from kraft_runbook.reassignment.racks import Bounds, Ground, rack_bounds
+from kraft_runbook.reassignment.racks import Ground, RackRule
+from kraft_runbook.reassignment.replica_flow import Dealt
 from kraft_runbook.reassignment.topic_choice import Offer, Source, choose
+from kraft_runbook.reassignment.topic_shares import TopicShares, one_less, one_more
 from kraft_runbook.runbook.telling import Tell, nobody
 
 MOST_TRIES = 300
@@ -30,117 +31,47 @@ FAR = 2
 """From so far above its share on, a topic is worth that a broker's partitions are chosen anew."""
 MOST_ASKED = 3_000_000
 """Partitions that are asked for that in all."""
-Sets = dict[TopicPartition, frozenset[int]]
 
 
 def spread_topics(
-    present: Assignment,
-    sets: Mapping[TopicPartition, frozenset[int]],
-    ground: Ground,
-    beside: Assignment,
-    tell: Tell = nobody,
-) -> Sets:
-    """The same plan with other partitions: as many copies at most, each broker with as many replicas.
+    present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment, tell: Tell = nobody
+) -> dict[TopicPartition, frozenset[int]]:
+    """The same plan with other partitions: as many copies at most, each broker with as many replicas. Named are those
+    alone whose brokers change.
 
-    ``present``: what the partitions of ``sets`` have now. ``beside``: partitions that stay as they are, whose replicas
-    count for their topic. A topic's share of a broker is its part of all replicas, rounded up.
+    ``present``: what the partitions have now, by whose places in it they are dealt out. ``beside``: partitions that
+    stay as they are, whose replicas count for their topic. A topic's share of a broker is its part of all replicas,
+    rounded up.
     """
-    return _Exchanges(present, sets, ground, beside).made(tell)
-
-
-@dataclass(frozen=True, slots=True)
-class WorstTopic:
-    """The topic that is furthest above its share of a broker. ``count``: what the broker has of it; ``share``: the
-    topic's part of all that the broker has, not rounded.
-    """
-
-    topic: str
-    broker: int
-    count: int
-    share: float
-
-    def __str__(self) -> str:
-        return f"{self.topic}, {self.count:,} on broker {self.broker} with a share of {self.share:,.1f}"
-
-
-class TopicShares:
-    """How many of each topic each broker has, of replicas or of leaders, beside its share of them.
-
-    ``held``: (topic, brokers) of each partition.
-    """
-
-    def __init__(self, held: Iterable[tuple[str, Collection[int]]]) -> None:
-        topics_on: defaultdict[int, list[str]] = defaultdict(list)
-        self._of_topic: defaultdict[str, int] = defaultdict(int)
-        for topic, brokers in held:
-            self._of_topic[topic] += len(brokers)
-            for broker in brokers:
-                topics_on[broker].append(topic)
-        self._counts = {broker: Counter(topics) for broker, topics in topics_on.items()}
-        self._on_broker = {broker: len(topics) for broker, topics in topics_on.items()}
-        self._total = sum(self._on_broker.values())
-
-    def above(self, topic: str, broker: int) -> int:
-        """By how many the topic is above its share there, rounded up; below zero where there is room."""
-        if broker not in self._counts:
-            return 0
-        share = -(-self._of_topic[topic] * self._on_broker[broker] // self._total)
-        return self._counts[broker][topic] - share
-
-    def grows(self, topic: str, broker: int, by: int) -> int:
-        """What one more (``by`` 1) or one less (-1) there adds to the sum of squares of what is above the shares."""
-        above = self.above(topic, broker)
-        return max(0, above + by) ** 2 - max(0, above) ** 2
-
-    def worst_of_all(self) -> WorstTopic | None:
-        """None where no topic is above its share of a broker, rounded up."""
-        found, most = None, 0
-        for broker, counts in sorted(self._counts.items()):
-            for topic, held in counts.items():
-                if held > most and (above := self.above(topic, broker)) > most:
-                    found, most = (topic, broker), above
-        if found is None:
-            return None
-        topic, broker = found
-        share = self._of_topic[topic] * self._on_broker[broker] / self._total
-        return WorstTopic(topic, broker, self._counts[broker][topic], share)
-
-    def worst(self, broker: int) -> dict[str, int]:
-        """The topics that are furthest above their share there, and by how many: ``FAR`` or more, and more than half as
-        far as the worst of them.
-        """
-        many = [topic for topic, held in self._counts.get(broker, {}).items() if held > FAR]
-        found = {topic: above for topic in many if (above := self.above(topic, broker)) >= FAR}
-        least = max(found.values(), default=0) / 2
-        return {topic: above for topic, above in found.items() if above > least}
-
-    def move(self, topic: str, gone: int, came: int) -> None:
-        """One of the topic is now here and no longer there. Brokers' sums stay: another one goes the other way."""
-        self._counts[gone][topic] -= 1
-        self._counts[came][topic] += 1
+    sets = _Exchanges(present, dealt, ground, beside).made(tell)
+    partitions = list(present)
+    return {partitions[place]: brokers for place, brokers in sets.items()}
 
 
 class _Exchanges:
-    def __init__(
-        self,
-        present: Assignment,
-        sets: Mapping[TopicPartition, frozenset[int]],
-        ground: Ground,
-        beside: Assignment,
-    ) -> None:
-        self._present, self._sets, self._ground = present, dict(sets), ground
-        self._came: dict[int, list[TopicPartition]] = {}
-        for partition, brokers in self._sets.items():
-            for broker in brokers.difference(present[partition]):
+    """A partition goes by its place here, and a topic by its number: partitions are asked for by the million, and a
+    number is found much faster than a name.
+    """
+
+    def __init__(self, present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment) -> None:
+        self._present, self._sets, self._racks = list(present.values()), dict(dealt.sets), ground.racks
+        self._changed = [each for each in dealt.anew if self._sets[each] != set(self._present[each])]
+        self._came: dict[int, list[int]] = {}
+        for partition in self._changed:
+            for broker in self._sets[partition].difference(self._present[partition]):
                 self._came.setdefault(broker, []).append(partition)
-        held = chain(self._sets.items(), beside.items()) if self._came else ()
-        self._shares = TopicShares((partition.topic, brokers) for partition, brokers in held)
-        self._held_by: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        self._worst_at: dict[int, frozenset[str]] = {}
-        self._rules: dict[int, dict[str, Bounds]] = {}
+        sets = (self._sets[place] for place in range(len(present)))
+        # Where nothing comes to any broker, no share is asked for.
+        all_held = ([*present, *beside], [*sets, *beside.values()]) if self._came else ((), ())
+        self._shares = TopicShares(*all_held)
+        self._topics, self._above = self._shares.topics, self._shares.above
+        self._held_by: defaultdict[int, list[int]] = defaultdict(list)
+        self._far_topics: dict[int, frozenset[int]] = {}
+        self._far_partitions: dict[int, list[int]] = {}
+        self._rule = RackRule(ground.racks, ground.sizes)
         self._asked = 0
 
-    def made(self, tell: Tell) -> Sets:
+    def made(self, tell: Tell) -> dict[int, frozenset[int]]:
         brokers = sorted(self._came)
         for at, (most, broker) in enumerate(product(ROUNDS, brokers)):
             tell("topics by broker", at, len(ROUNDS) * len(brokers))
@@ -149,46 +80,46 @@ class _Exchanges:
         for at, broker in enumerate(brokers):
             tell("topics by broker, chosen anew", at, len(brokers))
             self._choose_anew(broker)
-        return self._sets
+        return {each: now for each in self._changed if (now := self._sets[each]) != set(self._present[each])}
 
     # -- a broker's partitions at once -------------------------------------------------------------------------------
 
     def _choose_anew(self, broker: int) -> None:
         """Take others from the same brokers, where a topic is far above its share here, or at one of them."""
-        taken: dict[Source, dict[str, list[TopicPartition]]] = {}
+        taken: dict[Source, dict[int, list[int]]] = {}
         for partition in dict.fromkeys(self._came[broker]):
             source = self._source(partition, broker) if broker in self._sets[partition] else None
             if source is not None:
-                taken.setdefault(source, {}).setdefault(partition.topic, []).append(partition)
+                taken.setdefault(source, {}).setdefault(self._topics[partition], []).append(partition)
                 taken.setdefault((source[0], not source[1]), {})
         topics_here = {topic for of_topic in taken.values() for topic in of_topic}
-        far_here = any(self._shares.above(topic, broker) >= FAR for topic in topics_here)
-        far = {giver: self._far_at(giver) for giver in {giver for giver, _ in taken}}
-        if (not far_here and not any(far.values())) or self._asked > MOST_ASKED:
+        far_here = any(self._above[broker][topic] >= FAR for topic in topics_here)
+        givers = sorted({giver for giver, _ in taken})
+        far_there = [giver for giver in givers if self._far_at(giver)]
+        if not (far_here or far_there) or self._asked > MOST_ASKED:
             return
-        others: dict[Source, dict[str, list[TopicPartition]]] = {source: {} for source in sorted(taken)}
-        claimed: set[TopicPartition] = set()
-        for giver in sorted(far):
-            topics = None if far_here else far[giver]
+        others: dict[Source, dict[int, list[int]]] = {source: {} for source in sorted(taken)}
+        claimed: set[int] = set()
+        for giver in givers:
             most = sum(len(each) for leads in (True, False) for each in taken[giver, leads].values())
-            for partition in self._holding(giver):
-                if (topics is not None and partition.topic not in topics) or partition in claimed:
+            for partition in self._holding(giver) if far_here else self._far_held(giver):
+                if partition in claimed:
                     continue
-                source = giver, self._present[partition][0] == giver
+                source, topic = (giver, self._present[partition][0] == giver), self._topics[partition]
                 found = others[source]
                 # No more than ``most`` can be taken; others may want the rest.
-                if len(found.get(partition.topic, ())) < most and self._fits(partition, source, broker):
-                    found.setdefault(partition.topic, []).append(partition)
+                if len(found.get(topic, ())) < most and self._fits(partition, source, broker):
+                    found.setdefault(topic, []).append(partition)
                     claimed.add(partition)
         self._take(broker, taken, others)
 
     def _take(
         self,
         broker: int,
-        taken: Mapping[Source, dict[str, list[TopicPartition]]],
-        others: Mapping[Source, dict[str, list[TopicPartition]]],
+        taken: Mapping[Source, dict[int, list[int]]],
+        others: Mapping[Source, dict[int, list[int]]],
     ) -> None:
-        had: Counter[tuple[str, int]] = Counter()
+        had: Counter[tuple[int, int]] = Counter()
         for source, of_topic in taken.items():
             for topic, partitions in of_topic.items():
                 had[topic, source[0]] += len(partitions)
@@ -196,12 +127,12 @@ class _Exchanges:
         offers = {
             (source, topic): Offer(
                 len(taken[source].get(topic, ())) + len(others[source].get(topic, ())),
-                self._shares.above(topic, source[0]) + had[topic, source[0]],
+                self._above[source[0]][topic] + had[topic, source[0]],
             )
             for source in taken
             for topic in {**taken[source], **others[source]}
         }
-        above = {topic: self._shares.above(topic, broker) - had[topic, broker] for _, topic in offers}
+        above = {topic: self._above[broker][topic] - had[topic, broker] for _, topic in offers}
         wanted = {source: sum(map(len, of_topic.values())) for source, of_topic in taken.items()}
         for (source, topic), many in choose(wanted, offers, above).items():
             now, giver = taken[source].get(topic, []), source[0]
@@ -210,20 +141,28 @@ class _Exchanges:
             for partition in others[source].get(topic, [])[: max(0, many - len(now))]:
                 self._move(partition, giver, broker)
 
-    def _far_at(self, broker: int) -> frozenset[str]:
-        if broker not in self._worst_at:
-            self._worst_at[broker] = frozenset(self._shares.worst(broker))
-        return self._worst_at[broker]
+    def _far_at(self, broker: int) -> frozenset[int]:
+        if broker not in self._far_topics:
+            self._far_topics[broker] = self._shares.far(broker, FAR)
+        return self._far_topics[broker]
 
-    def _source(self, partition: TopicPartition, broker: int) -> Source | None:
+    def _far_held(self, broker: int) -> list[int]:
+        if broker not in self._far_partitions:
+            topics = self._far_at(broker)
+            self._far_partitions[broker] = (
+                [p for p in self._holding(broker) if self._topics[p] in topics] if topics else []
+            )
+        return self._far_partitions[broker]
+
+    def _source(self, partition: int, broker: int) -> Source | None:
         """Where it came from, and may go back to."""
         present, now = self._present[partition], self._sets[partition]
         for each in present:
-            if each not in now and each in self._ground.racks and self._keeps_racks(partition, broker, each):
+            if each not in now and each in self._racks and self._keeps_racks(partition, broker, each):
                 return each, each == present[0]
         return None
 
-    def _fits(self, partition: TopicPartition, source: Source, broker: int) -> bool:
+    def _fits(self, partition: int, source: Source, broker: int) -> bool:
         """Whether it may be taken from there, and is not yet."""
         self._asked += 1
         present, now, (giver, leads) = self._present[partition], self._sets[partition], source
@@ -241,78 +180,83 @@ class _Exchanges:
         asked: dict[tuple[int, bool], Iterator[int]] = {}
         here = self._came[broker] = [p for p in dict.fromkeys(self._came[broker]) if broker in self._sets[p]]
         failed = 0
-        for partition in [p for p in here if self._shares.above(p.topic, broker) > 0]:
+        for partition in [p for p in here if self._above[broker][self._topics[p]] > 0]:
             # An exchange takes only other partitions to this broker, and none of these away from it but the one.
-            if self._shares.above(partition.topic, broker) > max(0, self._most_above + 1):
+            if self._above[broker][self._topics[partition]] > max(0, self._most_above + 1):
                 failed = 0 if self._exchange(partition, broker, asked) else failed + 1
                 if failed == MOST_FAILED:
                     return
 
-    def _exchange(self, partition: TopicPartition, broker: int, asked: dict[tuple[int, bool], Iterator[int]]) -> bool:
+    def _exchange(self, partition: int, broker: int, asked: dict[tuple[int, bool], Iterator[int]]) -> bool:
         """Somebody takes its place here, if anybody can. ``asked``: which of another broker's was the last."""
-        left, first = MOST_TRIES, self._present[partition][0]
+        left, topic, present = MOST_TRIES, self._topics[partition], self._present[partition]
+        here = self._above[broker]
         for other, candidates in self._instead(partition, broker):
-            lost = self._shares.grows(partition.topic, broker, -1) + self._shares.grows(partition.topic, other, 1)
-            key = other, candidates is self._came.get(other)
-            while candidates and left and (at := next(asked.setdefault(key, count()))) < MOST_PASSES * len(candidates):
+            there = self._above[other]
+            lost = one_less(here[topic]) + one_more(there[topic])
+            copied = self._copies_more(partition, broker, other)
+            turns = asked.setdefault((other, candidates is self._came.get(other)), count())
+            for at in islice(turns, left if candidates else 0):
+                if at >= MOST_PASSES * len(candidates):
+                    break
                 candidate, left = candidates[at % len(candidates)], left - 1
+                instead = self._topics[candidate]
+                # What most fail at comes first.
                 if (
-                    broker not in self._sets[candidate]
-                    and self._shares.above(candidate.topic, broker) <= self._most_above
-                    and other in self._sets[candidate]
-                    and candidate.topic != partition.topic
-                    and (self._present[candidate][0] != other or first == other)  # whoever leads goes on
-                    and self._copies_more(candidate, other, broker) + self._copies_more(partition, broker, other) <= 0
-                    and lost + self._gains(candidate.topic, broker, other) < 0
+                    here[instead] <= self._most_above
+                    and lost + one_more(here[instead]) + one_less(there[instead]) < 0
+                    and instead != topic
+                    and broker not in (now := self._sets[candidate])
+                    and other in now
+                    and (present[0] == other or self._present[candidate][0] != other)  # whoever leads goes on
+                    and copied + self._copies_more(candidate, other, broker) <= 0
                     and self._keeps_racks(candidate, other, broker)
                 ):
                     self._swap(partition, broker, candidate, other)
                     return True
         return False
 
-    def _instead(self, partition: TopicPartition, broker: int) -> Iterator[tuple[int, list[TopicPartition]]]:
+    def _instead(self, partition: int, broker: int) -> Iterator[tuple[int, list[int]]]:
         """Brokers that may have the partition instead, and whose place it might take there: first those that have it
         now and would give it up, then those to which others are copied anyway.
         """
         present, now = self._present[partition], self._sets[partition]
-        had = [each for each in present if each not in now and each in self._ground.racks]
+        had = [each for each in present if each not in now and each in self._racks]
         for each in had:
             if self._keeps_racks(partition, broker, each):
                 yield each, self._holding(each)
+        fits: dict[str, bool] = {}
         for each, came in self._came.items():
-            if each not in now and each not in had and self._keeps_racks(partition, broker, each):
-                yield each, came
+            if each not in now and each not in had:
+                rack = self._racks[each]
+                if rack not in fits:
+                    fits[rack] = self._keeps_racks(partition, broker, each)
+                if fits[rack]:
+                    yield each, came
 
-    def _holding(self, broker: int) -> list[TopicPartition]:
+    def _holding(self, broker: int) -> list[int]:
         if not self._held_by:
             for partition, brokers in self._sets.items():
                 for each in brokers:
                     self._held_by[each].append(partition)
         return self._held_by.get(broker, [])
 
-    def _gains(self, topic: str, broker: int, other: int) -> int:
-        return self._shares.grows(topic, broker, 1) + self._shares.grows(topic, other, -1)
-
-    def _copies_more(self, partition: TopicPartition, gone: int, came: int) -> int:
+    def _copies_more(self, partition: int, gone: int, came: int) -> int:
         present = self._present[partition]
         return (came not in present) - (gone not in present)
 
-    def _keeps_racks(self, partition: TopicPartition, gone: int, came: int) -> bool:
-        racks, sizes = self._ground.racks, self._ground.sizes
-        if racks[gone] == racks[came]:
+    def _keeps_racks(self, partition: int, gone: int, came: int) -> bool:
+        if self._racks[gone] == self._racks[came]:
             return True
-        brokers = self._sets[partition] - {gone} | {came}
-        if len(brokers) not in self._rules:
-            self._rules[len(brokers)] = rack_bounds(len(brokers), sizes)
-        held = Counter(racks[each] for each in brokers)
-        return all(least <= held[rack] <= most for rack, (least, most) in self._rules[len(brokers)].items())
+        return not self._rule.breaks((*(self._sets[partition] - {gone}), came))
 
-    def _swap(self, one: TopicPartition, here: int, two: TopicPartition, there: int) -> None:
+    def _swap(self, one: int, here: int, two: int, there: int) -> None:
         self._move(one, here, there)
         self._move(two, there, here)
 
-    def _move(self, partition: TopicPartition, gone: int, came: int) -> None:
+    def _move(self, partition: int, gone: int, came: int) -> None:
         self._sets[partition] = self._sets[partition] - {gone} | {came}
-        self._shares.move(partition.topic, gone, came)
+        self._changed.append(partition)
+        self._shares.move(self._topics[partition], gone, came)
         if came not in self._present[partition]:
             self._came.setdefault(came, []).append(partition)
