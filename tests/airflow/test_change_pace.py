@@ -33,7 +33,7 @@ from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_RATE, LEADE
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.asked_rate import SET, rate_text
 from kraft_runbook.steps.reassignment.ending import PLANNED, STARTED
-from kraft_runbook.steps.reassignment.files import RESTS, RESTS_SECONDS, files_of
+from kraft_runbook.steps.reassignment.files import RESTS, RESTS_SECONDS, RunFiles, files_of
 from kraft_runbook.steps.reassignment.moving import move_on
 from kraft_runbook.steps.reassignment.pace import TAKEN_UP_SECONDS, change_pace
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
@@ -155,6 +155,32 @@ def test_between_two_batches_the_run_is_named_in_the_form(two: Two) -> None:
         two.change()
     two.params["run"] = two.files.name
     assert two.change()["run"] == two.files.name
+
+
+def test_only_runs_that_may_still_go_on_are_read(two: Two, caplog: pytest.LogCaptureFixture) -> None:
+    """What can't be read of another run is named in the log, once it is read."""
+    other = RunFiles(two.files.directory.with_name("other"))
+    elsewhere = TopicPartition("elsewhere", 0)
+
+    def is_read(**form: object) -> bool:
+        caplog.clear()
+        with pytest.raises((Refused, StepFailed)):
+            two.params |= form
+            two.change()
+        return "The saved state of run other is left out" in caplog.text
+
+    other.store_plan(ReassignmentPlan("ended", {elsewhere: (1,)}, {elsewhere: (2,)}, 1, 1), PLACEMENT.present)
+    other.saved.write_text("nothing that can be read")
+    assert not is_read(), "it plans nothing that moves"
+    other.planned.unlink()
+    assert is_read(), "what it plans is not known"
+    other.store_plan(PLAN, PLACEMENT.present)
+    assert is_read(), "it plans what moves"
+    assert not is_read(run=two.files.name), "another is named"
+    two.moves.now = HALF
+    assert not is_read(run=None), "nothing moves"
+    other.pause(two.moves.cluster.now() + 60)
+    assert is_read(batches="go on"), "it may be the paused one"
 
 
 def test_what_names_no_run_that_moves_is_refused(two: Two) -> None:

@@ -328,11 +328,15 @@ def test_how_far_it_is_is_told_and_kept_for_the_dashboard(paced: Paced) -> None:
     assert told["bytes_left"] == 44 * MB, "of those that wait, what they had when they were planned"
 
 
-def test_a_run_whose_plan_was_spoilt_hides_no_other(paced: Paced) -> None:
+def test_a_run_whose_plan_was_spoilt_hides_no_other(paced: Paced, caplog: pytest.LogCaptureFixture) -> None:
     spoilt = paced.run(name="zwei")
     files_of(spoilt).directory.mkdir(parents=True)
     (files_of(spoilt).directory / "disks.json").write_text("{}")
-    assert paced.change(batches="pause")["run"] == paced.files.name
+    left_out = f"The plan of run {files_of(spoilt).name} is left out"
+    assert paced.change(batches="pause", run=paced.files.name)["run"] == paced.files.name
+    assert left_out not in caplog.text, "the named one alone is read"
+    assert paced.change(batches="go on")["run"] == paced.files.name
+    assert left_out in caplog.text
 
 
 def test_of_two_runs_that_may_be_meant_the_form_must_name_one(paced: Paced) -> None:

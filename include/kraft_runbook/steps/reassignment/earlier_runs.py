@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
@@ -29,14 +29,22 @@ class EarlierRun:
     throttles: RunThrottles
 
 
-def earlier_runs(run: Run, cluster_id: str, *, having: Iterable[str] = (SAVED,)) -> Iterator[EarlierRun]:
+def earlier_runs(
+    run: Run,
+    cluster_id: str,
+    *,
+    having: Iterable[str] = (SAVED,),
+    meant: Callable[[RunFiles], bool] = lambda _: True,
+) -> Iterator[EarlierRun]:
     """Those of this cluster, the newest first, each read when it is asked for: what a run saved may be large.
-    ``having``: the files of which they must have one. A run whose files can't be read is named in the log, and counts
-    as none.
+    ``having``: the files of which they must have one. ``meant``: says of each before it is read whether it is to be. A
+    run whose files can't be read is named in the log, and counts as none.
     """
     places = {place.parent: place for name in having for place in files_of_all(run.state).glob(f"*/{name}")}
     for place in sorted(places.values(), key=lambda path: path.stat().st_mtime, reverse=True):
         files = RunFiles(place.parent)
+        if not meant(files):
+            continue
         try:
             found = EarlierRun(files, files.plan(), read_state(files.saved), files.throttles)
         except Refused as unreadable:

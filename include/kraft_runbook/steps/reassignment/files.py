@@ -116,6 +116,17 @@ class RunFiles:
         """The partitions that there were when the plan was made. Raises Refused as ``plan`` does."""
         return frozenset(_before_in(self.before, way_out="clear the task 'plan' with its downstream tasks"))
 
+    def may_move(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the plan names one of these partitions, without reading all that the run keeps, which may be large.
+        True too where that can't be said.
+        """
+        if not partitions:
+            return False
+        try:
+            return not from_json(self.planned.read_text(), source=str(self.planned)).keys().isdisjoint(partitions)
+        except (OSError, ValueError, Refused):
+            return True
+
     def without_topics(self, these: Collection[str]) -> tuple[Path, Path]:
         """The plan and what was before it, as ``planned`` and ``before`` hold them, without these topics."""
         found = []

@@ -129,7 +129,7 @@ def _going_on(run: Run, *, also_paused: bool) -> Moving:
     if named:
         file_of_run(named, run.state, SAVED, DISKS, did="has begun to move replicas")
     now, found, forgotten = run.cluster.now(), [], []
-    for each in chain(_between_disks(run), _between_brokers(run)):
+    for each in chain(_between_disks(run, named), _between_brokers(run, named, also_paused=also_paused)):
         if each.files.name == named and each.ended:
             raise Refused(f"all that run {named} moves is there", way_out="name a run that still moves something")
         if each.files.name == named:
@@ -157,9 +157,15 @@ def _going_on(run: Run, *, also_paused: bool) -> Moving:
     )
 
 
-def _between_brokers(run: Run) -> Iterator[Moving]:
+def _between_brokers(run: Run, named: str, *, also_paused: bool) -> Iterator[Moving]:
     look = settled_look(run.cluster, sizes_of=(), settings=False)
-    for each in earlier_runs(run, look.cluster_id):
+
+    def may_be_meant(files: RunFiles) -> bool:
+        if named:
+            return files.name == named
+        return (also_paused and files.paused) or files.may_move(look.placement.ongoing.keys())
+
+    for each in earlier_runs(run, look.cluster_id, meant=may_be_meant):
         reading, name = read_plan(each.plan, look.placement), each.files.name
         takers = {broker for move in each.plan.moves for broker in move.adding}
         onto = f", onto {nodes('broker', takers)}" if takers else ""
@@ -173,8 +179,8 @@ def _between_brokers(run: Run) -> Iterator[Moving]:
         )
 
 
-def _between_disks(run: Run) -> Iterator[Moving]:
-    runs = disk_runs(run, DISKS)
+def _between_disks(run: Run, named: str) -> Iterator[Moving]:
+    runs = [files for files in disk_runs(run, DISKS) if files.name == named or not named]
     logs = run.cluster.ask(look_at_disks) if runs else {}
     for files in reversed(runs):
         try:
