@@ -350,6 +350,12 @@ def test_the_throttle_counts_for_what_moves_now_and_what_starts_next_alone(scene
     scene.now = look(present={A: PLAN.target[A], B: PLACEMENT.present[B]}, ongoing={B: Ongoing((3, 2, 1), (3,), (1,))})
     move(scene)
     assert scene.done[0] == ("list", ["a-1"]), "what moves on stays listed, also after a kill"
+    mine = {"a": {LEADER_LIST: {"1:1", "1:2"}, FOLLOWER_LIST: {"1:3"}}}
+    for in_sync, done in (((1, 2, 3), [("unlist", mine), ("list", [])]), ((1, 2), [("list", ["a-1"])])):
+        scene.done.clear()
+        scene.now = replace(scene.now, placement=replace(scene.now.placement, in_sync={B: in_sync}))
+        move(scene)
+        assert scene.done == done, "a whole copy is none to slow down"
 
 
 def test_what_has_no_room_in_a_list_beside_what_others_have_there_waits(
@@ -394,6 +400,8 @@ def test_the_wait_ends_when_half_of_what_is_throttled_has_ended(scene: Scene) ->
     scene.now = look(present={A: PLAN.target[A], B: (3, 2, 1)}, ongoing={B: both[B]})
     assert awakened(scene, throttled=MB) == "half of what is throttled has ended"
     assert awakened(scene) == "the claim is renewed", "without a throttle nothing is to be taken off"
+    scene.now = look(ongoing=both, in_sync={A: (1, 3), B: (1, 2)})
+    assert awakened(scene, throttled=MB) == "half of what is throttled has ended", "its copy is whole"
 
 
 def test_a_plan_that_copies_nothing_sets_no_throttle(scene: Scene) -> None:

@@ -35,5 +35,17 @@ def test_no_more_of_one_topic_moves_at_once_than_its_lists_of_throttled_replicas
     assert len(next_batch(plan, now, limits)) == 500
 
 
+def test_moves_that_wait_with_whole_copies_take_no_room_in_a_list() -> None:
+    """They take no slot either, so they pile up while a replica that they keep is behind."""
+    present = {tp("t", n): (1, 2) for n in range(9_000)}
+    target = dict.fromkeys(present, (3, 2))
+    plan = ReassignmentPlan("x", present, target, 9_000, 9_000)
+    waiting = {p: Ongoing((3, 2, 1), (3,), (1,)) for p in present if p.partition < 8_000}
+    now = Placement(dict.fromkeys((1, 2, 3)), present, ongoing=waiting, in_sync=dict.fromkeys(present, (1, 3)))
+    assert len(next_batch(plan, now, replace(KRAFT_LIMITS, moves=500))) == 500
+    behind = replace(now, in_sync={**now.in_sync, tp("t", 7): (1,)})
+    assert behind.copying == {tp("t", 7)} and now.copying == frozenset()
+
+
 def _begun(move: Move) -> Ongoing:
     return Ongoing((*move.target, *move.removing), move.adding, move.removing)

@@ -138,10 +138,11 @@ def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:
 
 def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[Move, ...]:
     """What fits beside what moves, in the order given."""
-    load, lists = _Load(limits), ListRoom({})
+    load, lists, copying = _Load(limits), ListRoom({}), now.copying
     for partition, ongoing in now.ongoing.items():
         load.take(_ends_now(partition, ongoing, now), now.size(partition))
-        lists.take(Move(partition, ongoing.original, ongoing.target))
+        if partition in copying:
+            lists.take(Move(partition, ongoing.original, ongoing.target))
     chosen: list[Move] = []
     for move, ends in left.items():
         if len(chosen) == limits.partitions:
@@ -187,9 +188,5 @@ def _ends(takers: Replicas, source: int | None) -> Ends:
 
 
 def _ends_now(partition: TopicPartition, ongoing: Ongoing, now: Placement) -> Ends:
-    """The same of what moves. A copy that is in sync is whole: it takes no disk and no network, however long the move
-    goes on waiting for another replica.
-    """
-    in_sync = now.in_sync.get(partition, ())
-    takers = tuple(broker for broker in ongoing.adding if broker not in in_sync)
-    return _ends(takers, now.source(Move(partition, ongoing.original, ongoing.target)))
+    """The same of what moves."""
+    return _ends(now.takers(partition), now.source(Move(partition, ongoing.original, ongoing.target)))

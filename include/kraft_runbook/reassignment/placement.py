@@ -41,6 +41,18 @@ class Placement:
     def live(self) -> frozenset[int]:
         return frozenset(self.racks)
 
+    @property
+    def copying(self) -> frozenset[TopicPartition]:
+        """What moves and has a copy that is not in sync yet."""
+        return frozenset(partition for partition in self.ongoing if self.takers(partition))
+
+    def takers(self, partition: TopicPartition) -> Replicas:
+        """The brokers that still copy this partition, which moves. A copy that is in sync is whole: it takes no disk,
+        no network and no throttle, however long the move goes on waiting for another replica.
+        """
+        in_sync = self.in_sync.get(partition, ())
+        return tuple(broker for broker in self.ongoing[partition].adding if broker not in in_sync)
+
     def holds(self, move: Move) -> bool:
         """Whether this move has ended: each of its replicas is there, and none but they."""
         partition = move.partition

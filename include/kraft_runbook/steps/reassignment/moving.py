@@ -109,7 +109,8 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
         next_ones = ()
     next_ones, full = list_what_moves(run, plan, look, next_ones)
     no_room = (*no_room, *full)
-    begun = [*(each for each in plan.moves if each.partition in now.ongoing), *next_ones]
+    copying = now.copying
+    begun = [*(each for each in plan.moves if each.partition in copying), *next_ones]
     if topics := crowded(reading.left, begun):
         run.cluster.tell(f"No more of {some(topics)} at once: lists of throttled replicas would be too long to be read")
     batch: Sequence[Move] = ()

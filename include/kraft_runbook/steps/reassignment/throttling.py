@@ -167,9 +167,9 @@ def throttle(run: Run, rate: int) -> None:
 def list_what_moves(
     run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: tuple[Move, ...]
 ) -> tuple[tuple[Move, ...], tuple[str, ...]]:
-    """Let the throttle count for what moves now and for ``batch``, which starts next, and for nothing else of the plan:
-    what ended goes on being read by its followers in sync, and Kafka counts that too. What is added is written down
-    first.
+    """Let the throttle count for what is copied now and for ``batch``, which starts next, and for nothing else of the
+    plan: what ended, or has every copy in sync and waits, goes on being read by its followers in sync. Kafka counts
+    that too, and lets the copies alone wait for it. What is added is written down first.
 
     Returns what of the batch may start, and in words why the rest may not: beside what others have listed, the lists
     have no room for it.
@@ -178,7 +178,8 @@ def list_what_moves(
     ours = files.throttles
     if ours.rate is None:
         return batch, ()
-    moving = [each for each in plan.moves if each.partition in look.placement.ongoing]
+    copying = look.placement.copying
+    moving = [each for each in plan.moves if each.partition in copying]
     batch, full = _beside_others(run, ours, moving, batch)
     now = [*moving, *batch]
     needed = RunThrottles(lists=throttled_lists(now))

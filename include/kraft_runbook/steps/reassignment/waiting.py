@@ -181,9 +181,11 @@ class WhileMoving:
         return why or ("half of what is throttled has ended" if self._half_has_ended(look) else ""), look
 
     def _half_has_ended(self, look: ReplicasLook) -> bool:
-        """What has ended is still read by its followers in sync, and slows down the rest (``list_what_moves``)."""
+        """What has ended, or has every copy in sync, is still read by its followers in sync, and slows down the rest
+        (``list_what_moves``).
+        """
         listed = self.files.throttles.partitions if self.throttled else frozenset()
-        return bool(listed) and len(listed) <= 2 * len(listed - look.placement.ongoing.keys())
+        return bool(listed) and len(listed) <= 2 * len(listed - look.placement.copying)
 
     def _planned(self) -> ReassignmentPlan:
         """Read once: at 200,000 partitions that takes half a second of the triggerer. A plan that is made anew ends the
