@@ -77,7 +77,10 @@ class Scene:
             observation(Phase.FINALIZED),
             answers={
                 look_at_disks: lambda *_: self.look(),
-                held_by: lambda topics: (dict.fromkeys(topics, self.id), dict.fromkeys(self.held, (1, 2))),
+                held_by: lambda topics: (
+                    dict.fromkeys(topics, self.id),
+                    {p: (1, 2) for p in self.held if p.topic in topics},
+                ),
                 start_disk_moves: self.start,
                 copy_settings: lambda brokers: dict.fromkeys(brokers, self.settings),
                 disk_rate: lambda: self.rate,
@@ -566,6 +569,30 @@ def test_the_way_back_goes_over_all_that_a_run_moved_that_was_planned_anew(scene
     while isinstance(move_between_disks(back), WhileCopying):
         scene.end()
     assert scene.placed == {A: ONE, B: ONE}
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_a_replica_on_a_disk_that_failed_is_named_on_the_way_back(scene: Scene, copying: bool) -> None:
+    """The broker shows no log of it, and the controller still counts it as the broker's."""
+    first = scene.run()
+    scene.params["moves_a_broker"] = 2
+    move_between_disks(first)
+    if not copying:
+        scene.end()
+    scene.params |= {"goal": disks.BACK, "run": first.name}
+    both = dict(scene.placed)
+    scene.placed = {}
+    with pytest.raises(Refused, match=r"nothing can go back: broker 1 shows no log of them \(t-0 of .*, t-1 of broker"):
+        disks.plan_between_disks(scene.run(name="two"))
+    scene.placed = {B: both[B]}
+    two = scene.run(name="two")
+    assert disks.plan_between_disks(two)["replicas"] == 1
+    (exhibit,) = disks.shows_disks(two).exhibits
+    assert "- 1 replicas stay where they lie (t-0 of broker 1): broker 1 shows no log of them" in exhibit.rendered
+    scene.held = {B}
+    disks.plan_between_disks(two)
+    (exhibit,) = disks.shows_disks(two).exhibits
+    assert "t-0" not in exhibit.rendered, "it is none of the broker's any more"
 
 
 @pytest.mark.parametrize("goes_back", [False, True])

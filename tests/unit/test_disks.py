@@ -349,6 +349,11 @@ def test_what_can_go_back_does_and_what_can_not_is_named() -> None:
         "2 replicas stay where they lie (t-0 of broker 1, t-2 of broker 1): /d1 has failed (error 56)"
         in failed.notes[0]
     )
+    lost = logs({C: ONE}, sizes=sizes, error="error 56")
+    gone = {C: (1,), A: (1,), B: (1,), D: (3,), tp("u"): ()}
+    with pytest.raises(Refused, match="no log of them, and /d2 has failed") as refused:
+        plan_disks(BackToOldDisks(moves), lost, gone)
+    assert str(refused.value).count(" of broker") == 2, "what is home, deleted or another broker's is not named"
     nothing = r"nothing can go back: .*/d1 of broker 1 has no room \(t-2 of broker 1"
     with pytest.raises(Refused, match=nothing) as refused:
         back(1, future={B: FutureCopy("/d9", 1, 1)})

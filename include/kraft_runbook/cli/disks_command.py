@@ -28,6 +28,7 @@ from kraft_runbook.reassignment.disk_goals import (
     directories_to_json,
     plan_disks,
     still_meant,
+    topics_meant,
 )
 from kraft_runbook.reassignment.disk_way_back import back_over
 from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json, without_strays
@@ -69,9 +70,9 @@ def disks_command(
     spec, secrets = load(cluster, clusters_dir), environment_secrets()
     wanted = disk_goal_of(goal, broker, directory, source)
     seen = look_at_disks(spec, secrets=secrets)
-    ids, held = held_by(spec, {p.topic for each in seen.values() for p in each.placed}, secrets=secrets)
+    ids, held = held_by(spec, topics_meant(wanted, seen), secrets=secrets)
     logs, strays = without_strays(seen, held)
-    plan = plan_disks(still_meant(wanted, ids, to_the_user), logs)
+    plan = plan_disks(still_meant(wanted, ids, to_the_user), logs, held)
     plan = replace(plan, notes=(*plan.notes, *(strays[b] for b in plan.brokers if b in strays)))
     if out is not None:
         write_text(out, _for_kafkas_tool(spec, plan, secrets) + "\n")

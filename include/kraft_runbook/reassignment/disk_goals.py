@@ -12,7 +12,7 @@ from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_room import KEEP_FREE
 from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, moves_back
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs, volumes
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Held, Logs, volumes
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of, named_twice
 
@@ -65,13 +65,19 @@ def still_meant(goal: DiskGoal, ids: Mapping[str, str], tell: Callable[[str], ob
     return BackToOldDisks(tuple(each for each in goal.moves if each.partition.topic not in anew))
 
 
-def plan_disks(goal: DiskGoal, logs: Logs) -> DiskPlan:
+def topics_meant(goal: DiskGoal, logs: Logs) -> set[str]:
+    """Those that have a log, and those of the way back: a log in a directory that has failed is not shown."""
+    moves = goal.moves if isinstance(goal, BackToOldDisks) else ()
+    return {p.topic for each in logs.values() for p in each.placed} | {each.partition.topic for each in moves}
+
+
+def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan:
     """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has
     failed or is cordoned, a replica that the broker does not hold, copies that go on, a volume that would be filled. On
-    the way back these are left out and named: what can go back does.
+    the way back these are left out and named: what can go back does (``held``: as of ``moves_back``).
     """
     if isinstance(goal, BackToOldDisks):
-        moves, left = moves_back(goal, logs)
+        moves, left = moves_back(goal, logs, held)
         return DiskPlan(str(goal), tuple(sorted(moves)), (*left, *_notes(moves, logs)))
     if isinstance(goal, ExplicitDisks):
         moves = _explicit(goal, logs)

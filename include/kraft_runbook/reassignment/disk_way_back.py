@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskRoom, Logs, read_disks
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskRoom, Held, Logs, read_disks
 from kraft_runbook.reassignment.plan import made_anew
 
 SAMPLE = 5
@@ -41,11 +41,12 @@ def back_over(plans: Iterable[DiskPlan]) -> BackToOldDisks:
     return BackToOldDisks(moves, ids)
 
 
-def moves_back(goal: BackToOldDisks, logs: Logs) -> tuple[list[DiskMove], tuple[str, ...]]:
+def moves_back(goal: BackToOldDisks, logs: Logs, held: Held | None = None) -> tuple[list[DiskMove], tuple[str, ...]]:
     """What can be done of it, and in words what is left out: on a broker that did not answer, in a directory that has
     failed or is cordoned, without room. Copies are ended in any case but one: a broker of 4.3.1 or 4.4.0 does not end
     that of a replica in a cordoned directory (ReplicaManager.alterReplicaLogDirs looks at that first). What somebody
-    else has moved on since is theirs, and stays.
+    else has moved on since is theirs, and stays. ``held``: who has which replica by the controller, where that was
+    asked: one without a log lies in a directory that has failed, and is named.
 
     Raises Refused where all of it is left out.
     """
@@ -57,6 +58,9 @@ def moves_back(goal: BackToOldDisks, logs: Logs) -> tuple[list[DiskMove], tuple[
         left.setdefault((why, mend), []).append(f"{partition} of broker {broker}")
 
     for broker, partition, source, targets in _ways(goal.moves):
+        is_held = None if held is None else broker in held.get(partition, ())
+        if is_held is False:
+            continue
         if broker not in logs:
             leave(broker, partition, f"broker {broker} did not describe its log directories", "start it")
             continue
@@ -74,6 +78,9 @@ def moves_back(goal: BackToOldDisks, logs: Logs) -> tuple[list[DiskMove], tuple[
                 leave(broker, partition, why, "uncordon it" if mine.is_cordoned(source) else "mend it")
             else:
                 back.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))
+        elif at is None and is_held:
+            failed = "".join(f", and {each.path} has failed ({each.error})" for each in mine.directories if each.error)
+            leave(broker, partition, f"broker {broker} shows no log of them{failed}", "mend it and restart the broker")
     room, fitting = DiskRoom(read_disks(DiskPlan("", ()), logs)), []
     for move in sorted(back, key=lambda each: (each.size, each)):
         if room.fits(move):

@@ -22,6 +22,7 @@ from kraft_runbook.reassignment.disk_goals import (
     directories_from_json,
     plan_disks,
     still_meant,
+    topics_meant,
 )
 from kraft_runbook.reassignment.disk_rates import own_rates
 from kraft_runbook.reassignment.disk_way_back import back_over
@@ -91,10 +92,10 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     """Plan, and keep the plan for the gate. Raises Refused for what must not be planned, NothingToDo where nothing is
     to move.
     """
-    seen = run.cluster.ask(look_at_disks)
-    ids, held = run.cluster.ask(held_by, {p.topic for each in seen.values() for p in each.placed})
+    seen, goal = run.cluster.ask(look_at_disks), _goal(run)
+    ids, held = run.cluster.ask(held_by, topics_meant(goal, seen))
     logs, strays = without_strays(seen, held)
-    plan = plan_disks(still_meant(_goal(run), ids, run.cluster.tell), logs)
+    plan = plan_disks(still_meant(goal, ids, run.cluster.tell), logs, held)
     if not plan.moves:
         leave_with_nothing_to_do(run, "; ".join([f"{plan.goal}: nothing is to move between disks", *strays.values()]))
     notes = (
