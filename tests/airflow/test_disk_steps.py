@@ -545,6 +545,14 @@ def test_the_way_back_is_a_run_of_its_own_by_the_first_ones_name(scene: Scene) -
     scene.future.clear()
     with pytest.raises(NothingToDo):
         disks.plan_between_disks(scene.run(name="three"))
+    scene.placed, scene.future = {A: TWO, B: ONE}, {B: FutureCopy(TWO, 0, 9)}
+    back = scene.run(name="paused")
+    assert disks.plan_between_disks(back)["replicas"] == 2
+    files_of(back).pause(scene.cluster.now() + 3600)
+    move_between_disks(back)
+    assert [m.partition for m in scene.started[-1]] == [B], "to end a copy waits for nothing"
+    del scene.future[B]
+    assert move_between_disks(back).look(scene.cluster) == "" and len(scene.started) == 3
     scene.params["run"] = "nobody"
     with pytest.raises(Refused, match="no run named 'nobody'"):
         disks.plan_between_disks(scene.run(name="four"))

@@ -187,6 +187,10 @@ def test_a_copy_that_has_no_room_any_more_beside_what_goes_on_waits_and_a_smalle
     ends = DiskPlan("g", (DiskMove(1, A, TWO, ONE),))
     cramped = read_disks(ends, logs(placed, usable=(0, 0), future={A: FutureCopy(TWO, 1, 9)}))
     assert next_moves(cramped, 1) == ends.moves, "to end a copy takes no room"
+    mixed = DiskPlan("g", (DiskMove(1, A, ONE, TWO), DiskMove(1, B, ONE, TWO), DiskMove(1, C, TWO, ONE)))
+    copied = logs(placed, future={A: FutureCopy(TWO, 1, 9), C: FutureCopy(TWO, 1, 9)})
+    assert [m.partition for m in next_moves(read_disks(mixed, copied), 1)] == [C], "beside any, and before them"
+    assert [m.partition for m in next_moves(read_disks(mixed, copied), 2)] == [C, B]
 
 
 def test_kafkas_own_file_names_the_directories() -> None:

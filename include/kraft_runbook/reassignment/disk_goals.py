@@ -12,7 +12,7 @@ from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_room import KEEP_FREE
 from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, moves_back
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Held, Logs, volumes
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Held, Logs, ends_a_copy, volumes
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of, named_twice
 
@@ -238,7 +238,7 @@ def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:
             yield f"broker {broker} does not say how much is free in {', '.join(unknown)}"
         if any(m.source in by_path and may_be_one_volume(by_path[m.source], by_path[m.target]) for m in mine):
             yield f"broker {broker}: source and target may be one volume; then nothing is gained"
-    ends = [m for m in moves if (copy := logs[m.broker].future.get(m.partition)) and copy.path == m.source]
+    ends = [each for each in moves if ends_a_copy(each, logs)]
     if ends:  # ReplicaManager.alterReplicaLogDirs of 3.9.2, 4.0.2 and 4.1.2 pauses the cleaner, and resumes it nowhere
         named = some([f"{m.partition} of broker {m.broker}" for m in ends], SAMPLE)
         yield (

@@ -198,6 +198,11 @@ class DiskReading:
     logs: Logs = field(default_factory=dict, repr=False)
 
     @property
+    def ends(self) -> tuple[DiskMove, ...]:
+        """Of what is left, the moves that end a copy."""
+        return tuple(each for each in self.left if ends_a_copy(each, self.logs))
+
+    @property
     def stage(self) -> PlanStage:
         if self.foreign:
             return PlanStage.UNKNOWN
@@ -256,6 +261,12 @@ def read_disks(
     return DiskReading(**kinds, lost=tuple(sorted(lost)), bytes_left=left_bytes, logs=logs)
 
 
+def ends_a_copy(move: DiskMove, logs: Logs) -> bool:
+    """Whether this move ends a copy that goes on."""
+    copy = logs[move.broker].future.get(move.partition)
+    return copy is not None and copy.path == move.source
+
+
 def _to_copy(move: DiskMove, logs: Logs) -> int:
     """Bytes that its copy still lacks; none where it ends one."""
     mine, copy = logs[move.broker], logs[move.broker].future.get(move.partition)
@@ -282,13 +293,16 @@ def without_strays(logs: Logs, held: Held) -> tuple[Logs, dict[int, str]]:
 
 
 def next_moves(reading: DiskReading, at_once: int, order: Order = Order.NAME) -> tuple[DiskMove, ...]:
-    """What to start beside what moves, so many at once for each broker, and as far as the disks have room. ``order``:
-    which go first; whether any may start does not depend on it.
+    """What to start beside what moves, so many at once for each broker, and as far as the disks have room. What ends a
+    copy comes first, whatever moves: it costs nothing. ``order``: which go first of the others; whether any may start
+    does not depend on it.
     """
+    ends = reading.ends
     left, room = Counter(dict.fromkeys((each.broker for each in reading.left), at_once)), DiskRoom(reading)
     left.subtract(each.broker for each in reading.moving)
-    chosen = []
-    for move in sorted(reading.left, key=lambda each: (order.rank(each.size), each)):
+    chosen = list(ends)
+    copies = set(reading.left).difference(ends)
+    for move in sorted(copies, key=lambda each: (order.rank(each.size), each)):
         if left[move.broker] > 0 and room.fits(move):
             left[move.broker] -= 1
             room.take(move)

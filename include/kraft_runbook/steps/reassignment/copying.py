@@ -155,9 +155,11 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             run.signatures.begins(MOVE)
         batch, no_room = next_moves(reading, at_once, wanted.order), without_room(reading)
         undo = how_to_undo(run.spec.name)
-        held = held_back(run.cluster, files, wanted.hours, could=bool(batch or no_room), undo=undo)
+        ends = reading.ends
+        could = len(batch) > len(ends) or bool(no_room)
+        held = held_back(run.cluster, files, wanted.hours, could=could, undo=undo)
         if held:
-            batch = ()
+            batch = ends
         change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
         in_part: CopiedInPart | None = None
         if batch:
