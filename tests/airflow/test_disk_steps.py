@@ -579,6 +579,44 @@ def test_the_way_back_goes_over_all_that_a_run_moved_that_was_planned_anew(scene
     assert scene.placed == {A: ONE, B: ONE}
 
 
+def test_a_way_back_that_is_planned_anew_keeps_the_copies_that_it_has_begun(scene: Scene) -> None:
+    first = scene.run()
+    scene.params |= {"moves_a_broker": 2, "throttle_mb": None}
+    move_between_disks(first)
+    scene.end()
+    scene.params |= {"goal": disks.BACK, "run": first.name, "moves_a_broker": 1, "throttle_mb": 5}
+    back = scene.run(name="two")
+    disks.plan_between_disks(back)
+    throttle_disks(back)
+    move_between_disks(back)
+    assert scene.future.keys() == {A}
+    assert disks.plan_between_disks(back)["replicas"] == 2, "the one that is copied, and the one that is left"
+    scene.placed[B] = ONE
+    assert isinstance(move_between_disks(back), WhileCopying)
+    assert put_disk_throttle_back(back) == {"left": 1} and scene.rate == "5000000"
+    with pytest.raises(StepFailed, match="1 there, 1 moving"):
+        disks.verify_disks(back)
+    scene.end()
+    assert put_disk_throttle_back(back) == {"left": 0} and disks.verify_disks(back) == {"there": 2, "gone": 0}
+
+
+def test_copies_by_an_earlier_plan_of_a_run_keep_its_throttle(scene: Scene) -> None:
+    """Its broker was away when the rest was planned anew, and goes on with them once it is back."""
+    run = scene.run()
+    throttle_disks(run)
+    move_between_disks(run)
+    rest = replace(files_of(run).disk_plan, moves=(DiskMove(1, B, ONE, TWO),))
+    files_of(run).store_disk_plan(rest, begun=True)
+    scene.placed[B] = TWO
+    assert disks.verify_disks(run) == {"there": 1, "gone": 0}
+    for scene.away in (True, False):
+        assert put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
+    assert disk_throttles_left(run) == []
+    scene.end()
+    assert len(disk_throttles_left(run)) == 1
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+
+
 @pytest.mark.parametrize("copying", [False, True])
 def test_a_replica_on_a_disk_that_failed_is_named_on_the_way_back(scene: Scene, copying: bool) -> None:
     """The broker shows no log of it, and the controller still counts it as the broker's."""

@@ -46,11 +46,13 @@ def moves_back(goal: BackToOldDisks, logs: Logs, held: Held | None = None) -> tu
     failed or is cordoned, without room. Copies are ended in any case but one: a broker of 4.3.1 or 4.4.0 does not end
     that of a replica in a cordoned directory (ReplicaManager.alterReplicaLogDirs looks at that first). What somebody
     else has moved on since is theirs, and stays. ``held``: who has which replica by the controller, where that was
-    asked: one without a log lies in a directory that has failed, and is named.
+    asked: one without a log lies in a directory that has failed, and is named. What is copied back already stays in the
+    plan, so that its end is waited for.
 
     Raises Refused where all of it is left out.
     """
     ends: list[DiskMove] = []
+    going: list[DiskMove] = []
     back: list[DiskMove] = []
     left: dict[tuple[str, str], list[str]] = {}
 
@@ -78,22 +80,24 @@ def moves_back(goal: BackToOldDisks, logs: Logs, held: Held | None = None) -> tu
                 leave(broker, partition, why, "uncordon it" if mine.is_cordoned(source) else "mend it")
             else:
                 back.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))
+        elif at in targets and copy is not None and copy.path == source:
+            going.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))
         elif at is None and is_held:
             failed = "".join(f", and {each.path} has failed ({each.error})" for each in mine.directories if each.error)
             leave(broker, partition, f"broker {broker} shows no log of them{failed}", "mend it and restart the broker")
-    room, fitting = DiskRoom(read_disks(DiskPlan("", ()), logs)), []
+    room, fitting = DiskRoom(read_disks(DiskPlan("", tuple(going)), logs)), []
     for move in sorted(back, key=lambda each: (each.size, each)):
         if room.fits(move):
             room.take(move)
             fitting.append(move)
         else:
             leave(move.broker, move.partition, f"{move.target} of broker {move.broker} has no room", "free disk there")
-    if left and not ends and not fitting:
+    if left and not (ends or going or fitting):
         raise Refused(
             f"nothing can go back: {'; '.join(f'{why} ({some(names, SAMPLE)})' for (why, _), names in left.items())}",
             way_out=f"{', '.join(dict.fromkeys(mend for _, mend in left))}; then do this again",
         )
-    return [*ends, *fitting], tuple(
+    return [*ends, *going, *fitting], tuple(
         f"{len(names)} replicas stay where they lie ({some(names, SAMPLE)}): {why}. For them {mend}, then do this again"
         for (why, mend), names in left.items()
     )

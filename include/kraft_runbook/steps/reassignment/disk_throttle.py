@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_between_disks import copy_settings, disk_rate, look_at_disks, set_disk_rate
 from kraft_runbook.reassignment.disk_rates import own_rates
-from kraft_runbook.reassignment.disks import DiskMove, DiskReading
+from kraft_runbook.reassignment.disk_way_back import back_over
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading
 from kraft_runbook.reassignment.throttles import EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
@@ -120,9 +121,10 @@ def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
     if (note := files.disk_rate).rate is None:
         return None
     run.claim.take()
-    reading = reading_of(run, files.disk_plan)
+    reading = _reading_of_all(run, files)
     if reading.moving or reading.lost:  # a broker that is back goes on with its copies
-        run.cluster.tell(f"The throttle stays while copies go on, or may: {reading}")
+        going_on = replace(reading, left=(), there=(), gone=(), foreign=())
+        run.cluster.tell(f"The throttle stays while copies go on, or may: {going_on}")
         return {"left": len(reading.moving) or len(reading.left) or 1}
     if note.has_set(run.cluster.ask(disk_rate)):
         going = [other.rate for others, other in _notes(run) if others != files and _may_go_on(run, others)]
@@ -184,8 +186,16 @@ def _goes_on(run: Run, files: RunFiles) -> bool:
 def _reading_of_another(run: Run, files: RunFiles) -> DiskReading | None:
     """None where its plan is gone or was changed: that keeps no other run's throttle from being put back."""
     try:
-        plan = files.disk_plan
+        return _reading_of_all(run, files)
     except Refused as unreadable:
         run.cluster.tell(f"Whether copies of run {files.name} go on is not known: {unreadable.problem}")
         return None
-    return reading_of(run, plan)
+
+
+def _reading_of_all(run: Run, files: RunFiles) -> DiskReading:
+    """Where all stands that the run may copy, also by a plan before its present one: what goes on of that is its own.
+    Raises Refused where a plan is gone or was changed.
+    """
+    all_plans = back_over(files.disk_plans)
+    once = {(each.broker, each.partition, each.source, each.target): each for each in all_plans.moves}
+    return reading_of(run, DiskPlan(str(all_plans), tuple(once.values()), topic_ids=all_plans.topic_ids))
