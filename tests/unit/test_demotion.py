@@ -58,19 +58,25 @@ def test_only_order_changes_whatever_the_cluster(placement: Placement) -> None:
 
 
 def test_who_was_demoted_before_gets_no_leaders_but_where_nobody_else_can_lead() -> None:
-    """Broker 1 is to be left alone for its maintenance; it leads least of all, and would get most of 2's leaders."""
+    """Broker 1 is to be left alone for its maintenance; it leads least of all, and would get most of 2's leaders. What
+    nobody else can lead, a demotion leaves to it.
+    """
     orders = [replicas for replicas in permutations((1, 2, 3, 4), 3)] * 10
     placement = Placement(FOUR, of(a=orders, b=[(2, 1)]))
     first = make_plan(DemoteBrokers((1,)), placement)
     assert not first.notes
-    placement = replace(placement, present=after(placement, first.target))
+    placement = replace(
+        placement,
+        present={**after(placement, first.target), tp("one"): (1,), tp("late"): (1, 3), tp("dead"): (1, 9)},
+        in_sync={tp("late"): (1,)},
+    )
     plan = make_plan(DemoteBrokers((2,)), placement)
     assert plan.target[tp("b")] == (1, 2), "nobody else can"
     led = leaders({p: order for p, order in after(placement, plan.target).items() if p.topic == "a"})
     assert led[1] == led[2] == 0 and abs(led[3] - led[4]) <= 1
     assert plan.notes == (
-        "broker 1 is the first replica of no partition, as after a demotion, and gets no leader that another broker"
-        " can have",
+        "broker 1 is the first replica of no partition that another can lead, as after a demotion, and gets no leader"
+        " that another broker can have",
     )
     assert plan.notes[0] in make_preview(plan, placement).notes
 

@@ -110,11 +110,15 @@ def demoted_orders(brokers: Collection[int], placement: Placement, scope: Assign
 
 
 def lead_nothing(brokers: Collection[int], placement: Placement) -> tuple[int, ...]:
-    """Others than these that hold replicas and are the first of none: each looks as one that was demoted before, and
-    would be the emptiest of those that leaders are dealt out to.
+    """Others than these that hold replicas and are the first of none that another broker could lead: each looks as one
+    that was demoted before, and would be the emptiest of those that leaders are dealt out to.
     """
     holding = set(chain.from_iterable(placement.present.values()))
-    leading = {replicas[0] for replicas in placement.present.values() if replicas}
+    leading = {
+        replicas[0]
+        for partition, replicas in placement.present.items()
+        if replicas and _able_to_lead(partition, replicas, placement, replicas[:1])
+    }
     return tuple(sorted(holding - leading - set(brokers)))
 
 

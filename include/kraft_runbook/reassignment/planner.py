@@ -350,8 +350,8 @@ def _demoted(goal: DemoteBrokers, placement: Placement, scope: Assignment) -> Re
     led = {p: order for p, order in orders.items() if p not in plan.target and placement.leaders.get(p) in goal.brokers}
     spared = [b for b in lead_nothing(goal.brokers, placement) if any(b in each for each in orders.values())]
     notes = (
-        f"{nodes('broker', spared, 'is')} the first replica of no partition, as after a demotion, and"
-        f" {by_number(spared, 'gets', 'get')} no leader that another broker can have",
+        f"{nodes('broker', spared, 'is')} the first replica of no partition that another can lead, as after a"
+        f" demotion, and {by_number(spared, 'gets', 'get')} no leader that another broker can have",
     )
     present, target = {**plan.present, **led}, {**plan.target, **led}
     return replace(plan, present=present, target=target, demotes=goal.brokers, notes=notes if spared else ())
