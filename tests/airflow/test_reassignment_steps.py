@@ -18,7 +18,7 @@ from placements import one_volume_each
 from recording import RecordingCluster, run_on
 from signed_run import PASSED, sign
 
-from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.log_dirs import LogDir
 from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -48,6 +48,7 @@ from kraft_runbook.reassignment.throttles import (
     LEADER_LIST,
     LEADER_RATE,
     RATES,
+    UNREADABLE,
     Former,
     Leftover,
     throttled_lists,
@@ -322,7 +323,7 @@ def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_
     files = files_of(scene.run)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     throttle(scene.run, MB)
-    list_what_moves(scene.run, PLAN, scene.now, PLAN.moves)
+    list_what_moves(scene.run, PLAN.moves)
     other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
     anew = make_plan(DrainBrokers((1,)), other)
     files.store_plan(anew, other.present)
@@ -373,12 +374,17 @@ def test_what_has_no_room_in_a_list_beside_what_others_have_there_waits(
     with pytest.raises(StepFailed, match="nothing else is left than moves without room: topic a: others have filled"):
         move(scene)
     assert scene.done == [("throttle", 5 * MB), ("list", [])]
+    scene.throttles = Former({}, {}, {"a": {LEADER_LIST: UNREADABLE}})
+    with pytest.raises(StepFailed, match="nothing else is left than moves without room: topic a: others have filled"):
+        move(scene)
     scene.throttles = Former({}, {}, {"a": {FOLLOWER_LIST: others[1:]}})
-    sent: list[Move] = []
-    scene.cluster.answers[start_next_batch] = lambda *_, among: sent.extend(among) or among
     wait = move(scene)
-    assert scene.done[-1] == ("list", ["a-0"]) and [each.partition for each in sent] == [A]
-    assert wait.rests == 30.0, "the wait does not know what others have listed"
+    assert scene.done[-2:] == [("list", ["a-0"]), ("start", [A])]
+    assert wait.rests == 0 and wait.filled == ("a",)
+    scene.now = look(ongoing=MOVING)
+    given = ReassignmentTrigger.of("lab", replace(wait, limits=Limits(2, 2, None))).serialize()[1]
+    looks = ReassignmentTrigger(**given).looks()
+    assert looks(scene.cluster) == "", "there is room for the next batch, but for what others have listed"
     assert "topic a: others have filled its lists of throttled replicas: what would start there waits" in caplog.text
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from placements import after, tp
 
 from kraft_runbook.cluster.assignment import Move, Ongoing
-from kraft_runbook.reassignment.batches import KRAFT_LIMITS, next_batch
-from kraft_runbook.reassignment.list_room import crowded
+from kraft_runbook.reassignment.batches import KRAFT_LIMITS, batch_with_room, next_batch
+from kraft_runbook.reassignment.list_room import Listed, crowded, filled_by_others, without_room
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import read_plan
-from kraft_runbook.reassignment.throttles import throttled_lists
+from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, LEADER_LIST, UNREADABLE, throttled_lists
 
 
 def test_no_more_of_one_topic_moves_at_once_than_its_lists_of_throttled_replicas_can_name() -> None:
@@ -33,6 +35,34 @@ def test_no_more_of_one_topic_moves_at_once_than_its_lists_of_throttled_replicas
     assert crowded(left, going_on) == ("big",) and crowded(left, going_on[1:]) == ()
     now = replace(now, ongoing={}, present=after(now, {move.partition: move.target for move in going_on}))
     assert len(next_batch(plan, now, limits)) == 500
+
+
+def test_a_topic_whose_lists_others_have_filled_leaves_the_room_to_the_others() -> None:
+    present = {tp(topic, n): (1, 2) for topic in ("a", "b", "c") for n in range(9)}
+    plan = ReassignmentPlan("x", present, dict.fromkeys(present, (3, 2)), 27, 27)
+    now = Placement(dict.fromkeys((1, 2, 3)), present)
+    look = ReplicasLook("id", now, {}, {}, 0.0)
+    others: Listed = {
+        "a": {FOLLOWER_LIST: frozenset({UNREADABLE})},
+        "b": {LEADER_LIST: frozenset({"9" * 31_985})},  # room for 14 bytes: one move
+    }
+    asked: list[set[str]] = []
+
+    def listed(topics: Collection[str]) -> Listed:
+        asked.append(set(topics))
+        return {topic: others[topic] for topic in topics if topic in others}
+
+    limits = replace(KRAFT_LIMITS, partitions=5)
+    shown, batch, why = batch_with_room(plan, look, limits, listed=listed)
+    assert [str(move.partition) for move in batch] == ["b-0", "c-0", "c-1", "c-2", "c-3"]
+    assert asked == [{"a"}, {"b"}, {"c"}] and why == () and batch == next_batch(plan, shown, limits)
+    left = read_plan(plan, now).left
+    assert filled_by_others(left, batch, shown.listed) == ("a", "b")
+    assert filled_by_others(left, (), shown.listed) == ("a",), "of b one move would find room"
+    waits = replace(now, listed=without_room(["a", "b"]))
+    assert {move.partition.topic for move in next_batch(plan, waits, limits)} == {"c"}
+    order = ReassignmentPlan("order", present, {tp("a"): (2, 1)}, copies=0, bound=0)
+    assert next_batch(order, waits, limits), "an order is in no list"
 
 
 def test_moves_that_wait_with_whole_copies_take_no_room_in_a_list() -> None:

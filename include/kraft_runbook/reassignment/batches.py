@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, Replicas, TopicPartition
 from kraft_runbook.reassignment.disk_room import to_come, to_cordoned, too_full
-from kraft_runbook.reassignment.list_room import ListRoom
+from kraft_runbook.reassignment.list_room import Listed, ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -73,17 +73,26 @@ def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[
 
 
 def batch_with_room(
-    plan: ReassignmentPlan, look: ReplicasLook, limits: Limits
+    plan: ReassignmentPlan, look: ReplicasLook, limits: Limits, *, listed: Callable[[Collection[str]], Listed]
 ) -> tuple[Placement, tuple[Move, ...], tuple[str, ...]]:
     """The same without copies to brokers whose disks have no room for their part of it beside what still comes there:
-    others may have used them since it was planned, or cordoned all of them. What the look shows, with these brokers
-    (``Placement.full``); the batch; and why, in words.
+    others may have used them since it was planned, or cordoned all of them. Nor does it have copies for which lists of
+    throttled replicas have no room beside what others have there (``listed``, asked of the topics of a batch alone).
+    What the look shows, with these brokers and lists (``Placement.full``, ``listed``); the batch; and why it has
+    nothing for these brokers, in words.
     """
-    now, begun, said = look.placement, to_come(look), list[str]()
-    while found := [*to_cordoned(batch := next_batch(plan, now, limits), now), *too_full(batch, now, begun)]:
-        now = replace(now, full=now.full | {broker for broker, _ in found})
-        said += [why for _, why in found]
-    return now, batch, tuple(said)
+    now, begun, said, known = look.placement, to_come(look), list[str](), set[str]()
+    while True:
+        batch = next_batch(plan, now, limits)
+        topics = {each.partition.topic for each in batch} - known
+        known |= topics
+        if topics and (others := listed(topics)):
+            now = replace(now, listed={**now.listed, **others})
+        elif found := [*to_cordoned(batch, now), *too_full(batch, now, begun)]:
+            now = replace(now, full=now.full | {broker for broker, _ in found})
+            said += [why for _, why in found]
+        else:
+            return now, batch, tuple(said)
 
 
 def batches(
@@ -138,7 +147,7 @@ def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:
 
 def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[Move, ...]:
     """What fits beside what moves, in the order given."""
-    load, lists, copying = _Load(limits), ListRoom({}), now.copying
+    load, lists, copying = _Load(limits), ListRoom(now.listed), now.copying
     for partition, ongoing in now.ongoing.items():
         load.take(_ends_now(partition, ongoing, now), now.size(partition))
         if partition in copying:

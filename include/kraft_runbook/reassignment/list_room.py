@@ -9,19 +9,23 @@ throttle does not matter here: one may be asked for while it moves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kraft_runbook.cluster.assignment import Move
-from kraft_runbook.reassignment.throttles import throttled_lists
+from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, UNREADABLE, throttled_lists
 
 LIST_BYTES = 32_000
 """The most bytes of a list, with what others listed in it. They may add some meanwhile, up to ``LONGEST_TEXT``."""
 
 
-class ListRoom:
-    """What is left of each list. ``others``: by topic and key, the entries that stay beside those of moves."""
+Listed = Mapping[str, Mapping[str, frozenset[str]]]
+"""By topic and key, entries of lists of throttled replicas."""
 
-    def __init__(self, others: Mapping[str, Mapping[str, frozenset[str]]]) -> None:
+
+class ListRoom:
+    """What is left of each list. ``others``: the entries that stay beside those of moves."""
+
+    def __init__(self, others: Listed) -> None:
         self._bytes: Counter[tuple[str, str]] = Counter()
         self._add(others)
 
@@ -36,15 +40,15 @@ class ListRoom:
     def take(self, move: Move) -> None:
         self._add(throttled_lists((move,)))
 
-    def _add(self, lists: Mapping[str, Mapping[str, frozenset[str]]]) -> None:
+    def _add(self, lists: Listed) -> None:
         for topic, keys in lists.items():
             for key, entries in keys.items():
                 self._bytes[topic, key] += bytes_of(entries)
 
 
-def bytes_of(entries: Iterable[str]) -> int:
-    """Of a list of them, with a comma behind each."""
-    return sum(len(each) + 1 for each in entries)
+def bytes_of(entries: Collection[str]) -> int:
+    """Of a list of them, with a comma behind each. One that can't be read is full."""
+    return LIST_BYTES if UNREADABLE in entries else sum(len(each) + 1 for each in entries)
 
 
 def crowded(left: Iterable[Move], going_on: Iterable[Move]) -> tuple[str, ...]:
@@ -54,3 +58,18 @@ def crowded(left: Iterable[Move], going_on: Iterable[Move]) -> tuple[str, ...]:
         room.take(move)
     one_each = {move.partition.topic: move for move in left if move not in begun}
     return tuple(sorted(topic for topic, move in one_each.items() if not room.fits(move)))
+
+
+def filled_by_others(left: Iterable[Move], going_on: Iterable[Move], listed: Listed) -> tuple[str, ...]:
+    """The topics of which moves are left that would find room beside those that go on, if others had listed nothing."""
+    with_others, alone, begun = ListRoom(listed), ListRoom({}), frozenset(going_on)
+    for move in begun:
+        with_others.take(move)
+        alone.take(move)
+    waiting = (each for each in left if each.partition.topic in listed and each not in begun)
+    return tuple(sorted({m.partition.topic for m in waiting if alone.fits(m) and not with_others.fits(m)}))
+
+
+def without_room(topics: Iterable[str]) -> Listed:
+    """What is listed where others have filled the lists of these topics."""
+    return {topic: {FOLLOWER_LIST: frozenset({UNREADABLE})} for topic in topics}

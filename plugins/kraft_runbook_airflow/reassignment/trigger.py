@@ -80,9 +80,10 @@ class ReassignmentTrigger(WhileItMoves):
         hours: str | None = None,
         most: int | None = None,
         full: Sequence[int] = (),
+        filled: Sequence[str] = (),
     ) -> None:
         self.limits, self.throttled, self.being_deleted = limits, throttled, list(being_deleted)
-        self.hours, self.most, self.full = hours, most, list(full)
+        self.hours, self.most, self.full, self.filled = hours, most, list(full), list(filled)
         super().__init__(
             cluster,
             run,
@@ -94,15 +95,16 @@ class ReassignmentTrigger(WhileItMoves):
             hours=hours,
             most=most,
             full=self.full,
+            filled=self.filled,
         )
 
     @staticmethod
     def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
         limits = [wait.limits.partitions, wait.limits.moves, wait.limits.bytes]
-        deleted, full = sorted(wait.being_deleted), sorted(wait.full)
+        deleted, full, filled = sorted(wait.being_deleted), sorted(wait.full), sorted(wait.filled)
         hours = str(wait.hours) if wait.hours else None
         return ReassignmentTrigger(
-            cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most, full
+            cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most, full, filled
         )
 
     def looks(self) -> Callable[[Cluster], str]:
@@ -115,6 +117,7 @@ class ReassignmentTrigger(WhileItMoves):
             hours=hours_of(self.hours),
             most=self.most,
             full=self.full,
+            filled=self.filled,
             say=self.say,
             warn=self.log.warning,
         ).look

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
@@ -18,14 +19,14 @@ from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import StartedInPart, save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits, batch_with_room, batches
-from kraft_runbook.reassignment.list_room import crowded
+from kraft_runbook.reassignment.list_room import crowded, filled_by_others
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
-from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves
+from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves, listed_by_others
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAITS, say_it_goes_on, wait_out
 from kraft_runbook.steps.reassignment.waiting import WhileMoving, held_back, point_of
 from kraft_runbook.steps.reassignment.wanted import Asks
@@ -96,8 +97,11 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
         run.signatures.begins(MOVE)
     change_throttle(run, plan, look, wanted)
     limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
-    now, next_ones, no_room = batch_with_room(plan, look, limits)
-    look = replace(look, placement=now)
+    now, next_ones, no_room = batch_with_room(plan, look, limits, listed=partial(listed_by_others, run))
+    look, copying = replace(look, placement=now), now.copying
+    moving = [each for each in plan.moves if each.partition in copying]
+    filled = filled_by_others(reading.left, [*moving, *next_ones], now.listed)
+    no_room += tuple(f"topic {each}: others have filled its lists of throttled replicas" for each in filled)
     stands = reading.holds_up(now.ongoing) and not reading.lost and not next_ones
     if stands:
         if not waits:
@@ -107,10 +111,8 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     held = held_back(run.cluster, files, wanted.hours, could=bool(next_ones or no_room), undo=undo)
     if held:
         next_ones = ()
-    next_ones, full = list_what_moves(run, plan, look, next_ones)
-    no_room = (*no_room, *full)
-    copying = now.copying
-    begun = [*(each for each in plan.moves if each.partition in copying), *next_ones]
+    begun = [*moving, *next_ones]
+    list_what_moves(run, begun)
     if topics := crowded(reading.left, begun):
         run.cluster.tell(f"No more of {some(topics)} at once: lists of throttled replicas would be too long to be read")
     batch: Sequence[Move] = ()
@@ -143,11 +145,15 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
         # What Metadata still shows, Kafka does not know any more: to ask at once would be to ask for ever.
         run.cluster.tell(f"Nothing was taken of {len(next_ones)} moves, trying again")
         return WhileMoving(files, limits, files.throttles.rate, rests=AGAIN_SECONDS)
-    if full:  # the wait does not know what others have listed, and would end at once
-        return WhileMoving(files, limits, files.throttles.rate, rests=AGAIN_SECONDS)
-    not_meant = now.being_deleted | plan.made_anew(now.topic_ids)
     return WhileMoving(
-        files, limits, files.throttles.rate, not_meant, hours=wanted.hours, most=wanted.moves, full=now.full
+        files,
+        limits,
+        files.throttles.rate,
+        now.being_deleted | plan.made_anew(now.topic_ids),
+        hours=wanted.hours,
+        most=wanted.moves,
+        full=now.full,
+        filled=filled,
     )
 
 

@@ -27,7 +27,7 @@ from kraft_runbook.reassignment.disk_rates import (
     produced_into_copies,
 )
 from kraft_runbook.reassignment.disks import DiskMove
-from kraft_runbook.reassignment.list_room import ListRoom
+from kraft_runbook.reassignment.list_room import Listed
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles, before_all_runs
@@ -164,54 +164,33 @@ def throttle(run: Run, rate: int) -> None:
     run.journal.record(Moves(what=SET, partitions=None, told=rate_text(rate)))
 
 
-def list_what_moves(
-    run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: tuple[Move, ...]
-) -> tuple[tuple[Move, ...], tuple[str, ...]]:
-    """Let the throttle count for what is copied now and for ``batch``, which starts next, and for nothing else of the
-    plan: what ended, or has every copy in sync and waits, goes on being read by its followers in sync. Kafka counts
-    that too, and lets the copies alone wait for it. What is added is written down first.
+def listed_by_others(run: Run, topics: Collection[str]) -> Listed:
+    """What others have in the lists of these topics; nothing while no throttle is in force: then no list is changed."""
+    ours = files_of(run).throttles
+    if ours.rate is None:
+        return {}
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for topic, lists in run.cluster.ask(read_throttles, topics, live=()).lists.items():
+        mine = ours.lists.get(topic, {})
+        found[topic] = {key: entries_of(value) - mine.get(key, frozenset()) for key, value in lists.items()}
+    return {topic: keys for topic, keys in found.items() if any(keys.values())}
 
-    Returns what of the batch may start, and in words why the rest may not: beside what others have listed, the lists
-    have no room for it.
+
+def list_what_moves(run: Run, moves: Sequence[Move]) -> None:
+    """Let the throttle count for these, which are copied now or start next, and for nothing else of the plan: what
+    ended, or has every copy in sync and waits, goes on being read by its followers in sync. Kafka counts that too, and
+    lets the copies alone wait for it. What is added is written down first.
     """
     files = files_of(run)
     ours = files.throttles
     if ours.rate is None:
-        return batch, ()
-    copying = look.placement.copying
-    moving = [each for each in plan.moves if each.partition in copying]
-    batch, full = _beside_others(run, ours, moving, batch)
-    now = [*moving, *batch]
-    needed = RunThrottles(lists=throttled_lists(now))
+        return
+    needed = RunThrottles(lists=throttled_lists(moves))
     files.will_throttle(needed)
     if ended := ours.beyond(needed):
         run.cluster.do(unlist, ended, read_state(files.saved).throttles, would=())
         files.throttles_list(needed)
-    run.cluster.do(list_moves, now, would=())
-    return batch, full
-
-
-def _beside_others(
-    run: Run, ours: RunThrottles, moving: Iterable[Move], batch: tuple[Move, ...]
-) -> tuple[tuple[Move, ...], tuple[str, ...]]:
-    lists = run.cluster.ask(read_throttles, {each.partition.topic for each in batch}, live=()).lists if batch else {}
-    room = ListRoom(
-        {
-            topic: {
-                key: entries_of(value) - ours.lists.get(topic, {}).get(key, frozenset()) for key, value in keys.items()
-            }
-            for topic, keys in lists.items()
-        }
-    )
-    for each in moving:
-        room.take(each)
-    fitting = []
-    for each in batch:
-        if room.fits(each):
-            room.take(each)
-            fitting.append(each)
-    left = sorted({each.partition.topic for each in set(batch).difference(fitting)})
-    return tuple(fitting), tuple(f"topic {topic}: others have filled its lists of throttled replicas" for topic in left)
+    run.cluster.do(list_moves, moves, would=())
 
 
 @dataclass(frozen=True, slots=True)

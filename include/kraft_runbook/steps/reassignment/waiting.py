@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.course import CoursePoint
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, busiest, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.hours import Hours
+from kraft_runbook.reassignment.list_room import without_room
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.progress import replicas_left
@@ -109,8 +110,9 @@ class WhileMoving:
 
     ``throttled``: bytes a second that are in force. ``being_deleted``: topics whose deletion waits, or that were made
     anew under their names, as the task saw them; nothing of theirs is started, so there is no room for it. ``full``:
-    brokers without room on their disks, in the same way: whether they have room again, the task asks. ``say``:
-    seconds from one word on how far it is to the next. ``warn``: hears of what is stuck. ``rests``: instead of a look,
+    brokers without room on their disks, in the same way, and ``filled``: topics whose lists of throttled replicas
+    others have filled: whether there is room again, the task asks. ``say``: seconds from one word on how far it is to
+    the next. ``warn``: hears of what is stuck. ``rests``: instead of a look,
     so many seconds until the task tries again what it has just failed at. ``hours``: in which batches may start.
     ``most``: copies at once that the form allows a broker; None: it does not say.
     """
@@ -123,6 +125,7 @@ class WhileMoving:
     hours: Hours | None = None
     most: int | None = None
     full: Collection[int] = ()
+    filled: Collection[str] = ()
     say: float = SAY_SECONDS
     warn: Callable[[str], object] = log.warning
     _earlier: ReplicasLook | None = None
@@ -165,7 +168,12 @@ class WhileMoving:
         plan = self._planned()
         sizes_of = list(plan.target) if speaks or self.limits.bytes is not None else []
         look, _ = cluster.ask(look_at_plan, plan, sizes_of=sizes_of)
-        placement = replace(look.placement, being_deleted=frozenset(self.being_deleted), full=frozenset(self.full))
+        placement = replace(
+            look.placement,
+            being_deleted=frozenset(self.being_deleted),
+            full=frozenset(self.full),
+            listed=without_room(self.filled),
+        )
         reading = read_plan(plan, placement)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {reading.stage}", look
@@ -210,6 +218,8 @@ class WhileMoving:
             self.warn(f"{reading.because[-1]}, all else goes on")
         if self.full:
             self.warn(f"{nodes('broker', self.full, 'has')} no room for what would start there, all else goes on")
+        if self.filled:
+            self.warn(f"Others have filled the lists of throttled replicas of {some(self.filled, 5)}, all else goes on")
         told = HowFar(
             at=datetime.now(UTC).isoformat(),
             partitions=far.partitions,
