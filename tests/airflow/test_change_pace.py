@@ -190,6 +190,9 @@ def test_what_names_no_run_that_moves_is_refused(two: Two) -> None:
     two.moves.now, two.params["run"] = THERE, two.files.name
     with pytest.raises(Refused, match=r"all that run .* moves is there"):
         two.change()
+    two.moves.now = replace(look(present={B: PLAN.target[B]}), hidden=MOVING)
+    with pytest.raises(StepFailed, match="has not taken the throttle up"):
+        two.change()  # what is not shown still moves
     two.params["throttle_mb"] = None
     with pytest.raises(Refused, match="the form changes nothing"):
         two.change()

@@ -54,7 +54,7 @@ from kraft_runbook.reassignment.throttles import (
     throttled_lists,
 )
 from kraft_runbook.steps.handle import RehearsedCluster
-from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
+from kraft_runbook.steps.reassignment.ending import not_done, prefer_leaders, verify_plan
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of, saved_by
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
 from kraft_runbook.steps.reassignment.planning import plan_moves
@@ -844,6 +844,15 @@ def test_what_was_deleted_since_is_no_deviation_and_what_was_added_is_named(scen
     assert verified(scene) == {"partitions": 1, "added_since": 1}
     said = str(scene.cluster.told)
     assert "1 deleted since: a-0" in said and "1 new since, and not in the plan: a-7" in said
+
+
+def test_what_moves_and_is_not_shown_is_no_end_and_no_deletion(scene: Scene) -> None:
+    scene.run.journal.record(Moves(what="planned", partitions=2))
+    scene.now = replace(look(present={B: PLAN.target[B]}), hidden=MOVING)
+    with pytest.raises(Unreachable, match=r"1 partitions move of topics that .* may not describe: a-0"):
+        verified(scene)
+    (undone,) = not_done(scene.run)
+    assert undone.startswith("1 partitions move of topics")
 
 
 def test_a_broker_is_drained_only_when_nothing_that_came_since_lies_on_it(scene: Scene) -> None:

@@ -9,12 +9,12 @@ from observations import SPEC, WHY, part
 from placements import tp
 
 from kraft_runbook.cli.outputs import ReassignStatusOutput
-from kraft_runbook.cli.reassign_command import _status_text
+from kraft_runbook.cli.reassign_command import _reading_of, _status_text
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.reassignment.explain import explain_moves
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.reassignment.stages import read_what_moves
+from kraft_runbook.reassignment.stages import PlanStage, read_what_moves
 from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_RATE, Former
 
 RATE = Former({LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"}, {}, {})
@@ -70,6 +70,14 @@ def test_the_status_says_nothing_moves_only_where_nothing_does() -> None:
     assert _status_text(found, reading) == "lab: nothing is being reassigned"
     hidden = replace(found, moving=1, hidden="1 partitions move of topics that are hidden")
     assert _status_text(hidden, reading).startswith(f"{hidden.hidden}. To see how far they are, let this tool's user")
+
+
+def test_what_moves_of_a_plan_and_is_not_shown_leaves_its_stage_unknown() -> None:
+    now = moves_seen(hidden={tp("secret"): TO_4}).look
+    there = dict(now.placement.present)
+    assert _reading_of(there, now).stage is PlanStage.AS_PLANNED
+    found = _reading_of({**there, tp("secret"): (4, 2)}, now)
+    assert found.stage is PlanStage.UNKNOWN and not found.gone and found.there == there.keys()
 
 
 def test_what_was_not_read_is_said() -> None:

@@ -35,6 +35,7 @@ from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
 from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_RATE, Former
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 
 NOTHING = Former({}, {}, {})
 PRESENT = of(a=[(1, 2), (2, 1)])
@@ -152,6 +153,23 @@ def test_a_leader_that_is_being_elected_is_waited_for_before_anything_is_held_up
     shown[:] = [elects] * LOOKS
     assert look_at_plan(SPEC, plan, **how)[1].leaderless == plan.target.keys()
     assert not shown
+
+
+def test_what_moves_of_a_plan_and_is_not_shown_counts_as_deleted_for_nobody() -> None:
+    """The right to describe its topic was taken away while it moves."""
+    plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
+    ended = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(3, 2), (2, 1)])))
+    secret = replace(LOOK, placement=replace(LOOK.placement, present={}), hidden=MOVING)
+    other = replace(ended, hidden={tp("other"): MOVING[tp("a")]})
+    shown = [secret, secret, other]
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: shown.pop(0), "apart": 0.0}
+    assert look_at_plan(SPEC, plan, **how)[1].stage is PlanStage.AS_PLANNED, "its topic was being deleted"
+    shown[:] = [secret] * LOOKS
+    with pytest.raises(
+        Unreachable, match="1 partitions move of topics that this tool's user may not describe: a-0"
+    ) as no:
+        look_at_plan(SPEC, plan, **how)
+    assert SHOW_ALL in no.value.way_out
 
 
 def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on() -> None:

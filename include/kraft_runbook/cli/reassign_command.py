@@ -26,6 +26,7 @@ from kraft_runbook.cli.reassign_goal import (
     to_the_user,
     write_text,
 )
+from kraft_runbook.cluster.assignment import Assignment
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import environment_secrets
@@ -39,7 +40,7 @@ from kraft_runbook.reassignment.goals import (
     Measure,
     Topics,
 )
-from kraft_runbook.reassignment.look import of_hidden
+from kraft_runbook.reassignment.look import ReplicasLook, of_hidden
 from kraft_runbook.reassignment.picture import draw
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import to_json as assignment_to
@@ -235,9 +236,7 @@ def _status(spec: ClusterSpec, plan: Path | None, *, as_json: bool) -> int:
         time.sleep(APART_SECONDS)
         now = look_at_replicas(spec, secrets=secrets, settings=False)
     target = plan_in(plan) if plan else {p: each.target for p, each in now.placement.ongoing.items()}
-    # What was there before the plan is not known here: what is neither there nor on its way is left.
-    present = {p: now.placement.present.get(p, ()) for p in target}
-    stands = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
+    stands = _reading_of(target, now)
     former = read_throttles(spec, {p.topic for p in now.placement.ongoing}, secrets=secrets)
     causes = causes_of(earlier, now, throttled=has_rate(former))
     far = progress_between(earlier, now, stands)
@@ -256,6 +255,17 @@ def _status(spec: ClusterSpec, plan: Path | None, *, as_json: bool) -> int:
     forgotten = bool(throttles) and not now.moving
     stuck = any(not c.waits for c in causes)
     return CANT_TELL if unclear else NO if stuck or forgotten else FINE
+
+
+def _reading_of(target: Assignment, now: ReplicasLook) -> PlanReading:
+    """Where this plan stands. What was there before it is not known here: what is neither there nor on its way is left.
+    What moves and is not shown is left out, and makes the stage UNKNOWN.
+    """
+    hidden = now.hidden_of(target)
+    shown = {p: replicas for p, replicas in target.items() if p not in hidden}
+    present = {p: now.placement.present.get(p, ()) for p in shown}
+    reading = read_plan(ReassignmentPlan("status", present, shown, copies=0, bound=0), now.placement)
+    return replace(reading, stage=PlanStage.UNKNOWN) if hidden else reading
 
 
 def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:

@@ -114,7 +114,8 @@ def look_at_plan(
     """A quick look, and where the plan stands. UNKNOWN, a lost broker, or nobody to copy from is believed once it has
     lasted: right after a move has ended, a broker may still show it; a broker that restarts is back soon, and so is a
     leader that is being elected. ``known``: as of ``read_plan``; ``deletions``: as of ``look_at_replicas``, and with
-    the ids of the plan's topics.
+    the ids of the plan's topics. Raises Unreachable too where partitions of the plan move and are hidden, once that has
+    lasted: they would count as deleted.
     """
     for _ in range(LOOKS):
         look = (looks or look_at_replicas)(
@@ -123,9 +124,11 @@ def look_at_plan(
         if deletions and plan.topic_ids:
             look = look.with_ids((ids_of or topic_ids)(spec, plan.topic_ids.keys(), secrets=secrets))
         reading = read_plan(plan, look.placement, known=known)
-        if reading.stage is not PlanStage.UNKNOWN and not reading.lost and not reading.leaderless:
+        unclear = reading.stage is PlanStage.UNKNOWN or reading.lost or reading.leaderless
+        if not unclear and not look.hidden_of(plan.target):
             break
         time.sleep(apart)
+    look.require_shown(plan.target)
     return look, reading
 
 

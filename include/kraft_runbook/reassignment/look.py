@@ -4,14 +4,16 @@ checks judge.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.errors import Unreachable
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 
 SAMPLE = 5
 
@@ -40,6 +42,15 @@ class ReplicasLook:
     def moving(self) -> Mapping[TopicPartition, Ongoing]:
         """All that moves, also what is hidden."""
         return {**self.placement.ongoing, **self.hidden}
+
+    def hidden_of(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of these that move and are hidden: nothing else in the look tells them from deleted ones."""
+        return frozenset(self.hidden.keys() & set(partitions))
+
+    def require_shown(self, partitions: Iterable[TopicPartition]) -> None:
+        """Raise Unreachable, with their names, where some of these are hidden."""
+        if hidden := self.hidden_of(partitions):
+            raise Unreachable(of_hidden(hidden), way_out=f"{SHOW_ALL}, then clear this task")
 
     def with_ids(self, topic_ids: Mapping[str, str]) -> ReplicasLook:
         """The same with the ids of topics, which are asked apart."""

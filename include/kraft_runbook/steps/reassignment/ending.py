@@ -142,8 +142,9 @@ def _require_empty_directories(run: Run, plan: ReassignmentPlan, wanted: Wanted,
 
 
 def _look_by_ids(run: Run, plan: ReassignmentPlan) -> ReplicasLook:
-    """With the ids of the plan's topics."""
+    """With the ids of the plan's topics. Raises Unreachable where partitions of the plan move and are hidden."""
     look = settled_look(run.cluster, settings=False, deletions=True)
+    look.require_shown(plan.target)
     return look.with_ids(run.cluster.ask(topic_ids, plan.topic_ids.keys())) if plan.topic_ids else look
 
 

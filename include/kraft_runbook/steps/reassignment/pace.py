@@ -167,13 +167,14 @@ def _between_brokers(run: Run, named: str, *, also_paused: bool) -> Iterator[Mov
 
     for each in earlier_runs(run, look.cluster_id, meant=may_be_meant):
         reading, name = read_plan(each.plan, look.placement), each.files.name
+        moving = reading.moving | look.hidden_of(each.plan.target)
         takers = {broker for move in each.plan.moves for broker in move.adding}
         onto = f", onto {nodes('broker', takers)}" if takers else ""
         yield Moving(
             each.files,
-            len(reading.moving),
-            reading.stage is PlanStage.AS_PLANNED,
-            f"Run {name} ({each.plan.goal}): {len(reading.moving)} partitions move, {len(reading.left)} are left{onto}",
+            len(moving),
+            reading.stage is PlanStage.AS_PLANNED and not moving,
+            f"Run {name} ({each.plan.goal}): {len(moving)} partitions move, {len(reading.left)} are left{onto}",
             partial(_noted_of_replicas, each.files),
             f"trigger cancel_reassignments__{run.spec.name}",
         )
