@@ -36,6 +36,13 @@ def test_the_options_say_what_is_wanted(tmp_path: Path) -> None:
     earlier = (DiskMove(2, MOVES[0].partition, "/d7", "/d8"),)
     plan.with_name(f"{plan.stem}-000.json").write_text(DiskPlan("g", earlier).to_json())
     assert disk_goal_of(DiskGoalName.BACK, None, "", plan) == BackToOldDisks((*earlier, *MOVES)), "also by an earlier"
+    for other in ("disks-2024.json", "disks-001-of-monday.json"):
+        plan.with_name(other).write_text(DiskPlan("g", (DiskMove(3, A, "/d7", "/d8"),)).to_json())
+    assert disk_goal_of(DiskGoalName.BACK, None, "", plan) == BackToOldDisks((*earlier, *MOVES)), "none of the run's"
+    copy = plan.with_name("plan.json")
+    copy.write_text(plan.read_text())
+    copy.with_name("plan-001.json").write_text(DiskPlan("g", earlier).to_json())
+    assert disk_goal_of(DiskGoalName.BACK, None, "", copy) == BackToOldDisks(MOVES), "a person's own file"
     assert disk_goal_of(DiskGoalName.EXPLICIT, None, "", explicit) == ExplicitDisks(wanted)
 
 

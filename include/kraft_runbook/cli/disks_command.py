@@ -32,7 +32,7 @@ from kraft_runbook.reassignment.disk_goals import (
 )
 from kraft_runbook.reassignment.disk_way_back import back_over
 from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json, without_strays
-from kraft_runbook.steps.reassignment.files import kept_beside
+from kraft_runbook.steps.reassignment.files import DISKS, kept_beside
 
 
 class DiskGoalName(StrEnum):
@@ -100,7 +100,7 @@ def disk_goal_of(name: DiskGoalName, broker: int | None, directory: str, source:
             return ExplicitDisks(directories_from_json(text_of(source), source=str(source)))
         case DiskGoalName.BACK:
             assert source is not None
-            files = (*kept_beside(source), source)
+            files = (*(kept_beside(source) if source.name == DISKS else ()), source)
             return back_over(plan_from_json(text_of(each), source=str(each)) for each in files)
 
 

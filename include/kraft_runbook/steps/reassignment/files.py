@@ -324,7 +324,7 @@ def _keep_beside(path: Path) -> None:
 
 def kept_beside(path: Path) -> tuple[Path, ...]:
     """What this file has held before, and may have been begun: the oldest first."""
-    return tuple(sorted(path.parent.glob(f"{path.stem}-[0-9]*{path.suffix}")))
+    return tuple(sorted(path.parent.glob(f"{path.stem}-[0-9][0-9][0-9]{path.suffix}")))
 
 
 def files_of_all(state: Path) -> Path:
