@@ -14,7 +14,7 @@ from ansible.module_utils.metadata_log_scan import read_at_start
 from ansible.module_utils.named_classes import Process, named_classes
 from ansible.module_utils.properties_text import read
 from ansible.module_utils.request_log import logged_requests
-from ansible.module_utils.service_manager import service_manager
+from ansible.module_utils.service_manager import Supervisor, Systemd, service_manager
 
 DOCUMENTATION = """
 module: kafka_feature_state
@@ -67,7 +67,7 @@ def main() -> None:
         "config": part(lambda: config(asked["config_file"])),
         "classes": part(lambda: classes(asked)),
         "allowed_urls": part(lambda: allowed_urls(asked)),
-        "logged_requests": part(lambda: logged_requests(pid_of(asked))),
+        "logged_requests": part(lambda: logged_requests(process_of(asked))),
         "further_jars": {home: part(lambda home=home: further_jars(home)) for home in asked["homes"]},
     }
     module.exit_json(changed=False, host_state=state)
@@ -86,10 +86,11 @@ def config(path: str) -> dict | None:
 
 
 def classes(asked: dict) -> dict:
-    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS).status()
+    service = service_of(asked)
     return named_classes(
         read_text(asked["config_file"]),
-        service.pid,
+        service,
+        service.status().pid,
         asked["homes"],
         asked["home_link"] or "",
         asked["class_keys"],
@@ -99,16 +100,21 @@ def classes(asked: dict) -> dict:
 
 def allowed_urls(asked: dict) -> list:
     """The URLs that the running process may ask for OAUTHBEARER's keys and tokens (a Java property)."""
-    given = Process(pid_of(asked)).property("org.apache.kafka.sasl.oauthbearer.allowed.urls") or ""
+    given = process_of(asked).property("org.apache.kafka.sasl.oauthbearer.allowed.urls") or ""
     return [each.strip() for each in given.split(",") if each.strip()]
 
 
-def pid_of(asked: dict) -> int:
+def process_of(asked: dict) -> Process:
     """The process of its service, whose command line tells what no file does. Raises HostError where none runs."""
-    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS).status()
-    if not service.pid:
+    service = service_of(asked)
+    pid = service.status().pid
+    if not pid:
         raise HostError("its process does not run, and that is asked of its command line", "start it")
-    return service.pid
+    return Process(pid, service)
+
+
+def service_of(asked: dict) -> Supervisor | Systemd:
+    return service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,11 @@ def options(environment: dict, command_line: list | None = None) -> list:
     return [*given(BEFORE), *(given(BY_THE_SCRIPT) if command_line is None else command_line), *given(AFTER)]
 
 
+def beside_the_command_line(environment: dict) -> list:
+    """The options that Java itself takes from variables: no command line shows them."""
+    return options(environment, [])
+
+
 def java_property(given: list, name: str) -> str | None:
     """A Java property that options set; None where none does."""
     return next((each.partition("=")[2] for each in reversed(given) if each.startswith(f"-D{name}=")), None)

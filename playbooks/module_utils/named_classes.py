@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 
 from ansible.module_utils.installation import jar_directories
-from ansible.module_utils.jvm_options import LOGIN_FILE, java_property, login_file, options
+from ansible.module_utils.jvm_options import LOGIN_FILE, beside_the_command_line, java_property, login_file, options
 from ansible.module_utils.kafka_host import HostError, is_there, names_in, why
 from ansible.module_utils.kafka_user import with_descendants
 from ansible.module_utils.login_modules import is_class, modules_of, sections_of
@@ -44,9 +44,12 @@ class Wanted:
 
 
 class Process:
-    """A running broker or controller: its arguments, and its directory."""
+    """A running broker or controller: its arguments, and its directory. ``service``: its manager's, which tells of its
+    environment where that may not be read.
+    """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, service: object) -> None:
+        self.service = service
         self.pid = next((each for each in with_descendants(pid) if KAFKA in _arguments(each)), 0)
         if not self.pid:
             raise HostError(
@@ -70,20 +73,31 @@ class Process:
         return java_property(self.options(name), name)
 
     def options(self, wanted: str) -> list:
-        """Its JVM's options, to find that property in. Raises HostError where its environment, which another user may
-        not read, could have the property and its command line has not.
+        """Its JVM's options, to find that property in.
+
+        Another user may not read its environment. Its command line is then all there is, where it has the property, or
+        where systemd says that the unit sets no variable from which Java takes options. Else raises HostError.
         """
         own = self.arguments[: self.arguments.index(KAFKA)]
         try:
             return options(self.whole_environment(), own)
         except PermissionError as error:
-            if java_property(own, wanted) is not None:
+            if java_property(own, wanted) is not None or self._unit_adds_nothing():
                 return own
             raise HostError(
                 f"whether process {self.pid} has the Java property {wanted} can't be told: its command line has not,"
-                f" and its environment (JAVA_TOOL_OPTIONS) can't be read ({why(error)})",
+                f" its environment can't be read ({why(error)}), and its service's definition does not say that it sets"
+                " no JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS or _JAVA_OPTIONS",
                 "let Ansible's user be the process's own, or set reach.become",
             ) from None
+
+    def _unit_adds_nothing(self) -> bool:
+        """Whether the service's definition, as far as it tells, gives Java no option beside the command line."""
+        try:
+            defined = self.service.environment()
+        except HostError:
+            return False
+        return defined is not None and not beside_the_command_line(defined)
 
     def whole(self, path: str) -> str:
         return path if os.path.isabs(path) else os.path.join(os.readlink(f"/proc/{self.pid}/cwd"), path)
@@ -118,7 +132,9 @@ def kafka_processes() -> dict:
     return found
 
 
-def named_classes(text: str | None, pid: int, homes: list, link: str, table: dict, dynamic: list) -> dict:
+def named_classes(
+    text: str | None, service: object, pid: int, homes: list, link: str, table: dict, dynamic: list
+) -> dict:
     """Each class by the key that names it, with the jar of each home that has it.
 
     ``text``: the node's file. ``link``: through which its service finds its home. ``pid``: its service's process, 0
@@ -130,7 +146,7 @@ def named_classes(text: str | None, pid: int, homes: list, link: str, table: dic
     process = None
     if pid:
         try:
-            process = found.process = Process(pid)
+            process = found.process = Process(pid, service)
         except HostError as error:
             found.unread.append(f"{error.problem}; {error.way_out}")
     wanted = [*found.of_file(), *(found.of_login_file(process) if process else ())]

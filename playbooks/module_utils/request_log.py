@@ -21,9 +21,9 @@ _FILE = re.compile(r"kafka-request\.log(\.[0-9-]+)?")
 _DEPRECATED = b'"requestApiVersionDeprecated":true'
 
 
-def logged_requests(pid: int) -> dict | None:
+def logged_requests(process: Process) -> dict | None:
     """What the logs of this process tell (``requests_logged_in``). Raises OSError, HostError."""
-    directory = Process(pid).property("kafka.logs.dir")
+    directory = process.property("kafka.logs.dir")
     return requests_logged_in(directory) if directory else None
 
 

@@ -36,7 +36,7 @@ def _told(service: object, pid: int) -> tuple | None:
     variables tell them; None: supervisor, which does not say.
     """
     if pid:
-        process = Process(pid)
+        process = Process(pid, service)
         return process.login_file(), process.property(SECTION), process.property(SWITCH)
     defined = service.environment()
     if defined is None:
@@ -53,7 +53,7 @@ def certificate_options(service: object, pid: int) -> dict | None:
     does not run, and supervisor does not say.
     """
     if pid:
-        process = Process(pid)
+        process = Process(pid, service)
         found = {name: process.property(name) for name in CERTIFICATE}
     else:
         defined = service.environment()

@@ -53,9 +53,14 @@ def home(jars: Path) -> str:
     return str(jars.with_name(f"{jars.name}-as-a-home"))
 
 
+def unit(environment: dict[str, str] | None = None) -> SimpleNamespace:
+    """A service of which its manager tells these variables; None: supervisor, which tells none."""
+    return SimpleNamespace(environment=lambda: environment)
+
+
 def classes(text: str, *, pid: int = 0, homes: tuple[str, ...] = (), link: str = "", **more: Any) -> NamedClasses:
     asked = list(homes or (home(JARS), home(JARS4)))
-    told = reader.named_classes(text, pid, asked, link, TABLE, more.get("dynamic", []))
+    told = reader.named_classes(text, unit(), pid, asked, link, TABLE, more.get("dynamic", []))
     assert SECRET not in str(told)
     found = classes_of({"value": told})
     assert isinstance(found, NamedClasses)
@@ -265,7 +270,7 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
     file = f"-Djava.security.auth.login.config={login}"
 
     def of(pid: int = 0, **environment: str) -> Any:
-        return at_zookeeper.zookeeper_login(SimpleNamespace(environment=lambda: environment), pid)
+        return at_zookeeper.zookeeper_login(unit(environment), pid)
 
     assert of(process()) == []
     assert of(process(file)) == [OF_ZOOKEEPER]
@@ -281,19 +286,26 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
     assert of(KAFKA_OPTS=f"{file} -Dzookeeper.sasl.client=false") == []
     assert of() == of(KAFKA_OPTS="-Xmx1g") == []
     assert of(KAFKA_OPTS=f"-javaagent:x=1 '{file}'") == of(KAFKA_OPTS=file.replace("=", "==file:")) == [OF_ZOOKEEPER]
-    assert at_zookeeper.zookeeper_login(SimpleNamespace(environment=lambda: None), 0) is None
+    assert at_zookeeper.zookeeper_login(unit(), 0) is None
     login.unlink()
     for asks in (lambda: of(process(file)), lambda: of(KAFKA_OPTS=file)):
         with pytest.raises(Exception, match="its login file"):
             asks()
 
 
-def test_what_another_users_environment_may_say_is_not_known(process: Any) -> None:
-    class Closed(reader.Process):  # type: ignore[misc, name-defined]
-        def whole_environment(self) -> dict[str, str]:
-            raise PermissionError(errno.EACCES, "Permission denied", f"/proc/{self.pid}/environ")
+class Closed(reader.Process):  # type: ignore[misc, name-defined]
+    """Another user's."""
 
-    closed = Closed(process("-Da=b"))
+    def whole_environment(self) -> dict[str, str]:
+        raise PermissionError(errno.EACCES, "Permission denied", f"/proc/{self.pid}/environ")
+
+
+@pytest.mark.parametrize("sets", [None, {"_JAVA_OPTIONS": "-Dc=d"}, {"JAVA_TOOL_OPTIONS": "-Dx=y"}, "unread"])
+def test_what_another_users_environment_may_say_is_not_known(process: Any, sets: Any) -> None:
+    def unread() -> None:
+        raise reader.HostError("/etc/kafka/env could not be read", "")
+
+    closed = Closed(process("-Da=b"), SimpleNamespace(environment=unread) if sets == "unread" else unit(sets))
     assert closed.property("a") == "b"
     with pytest.raises(Exception, match=r"has the Java property c can't be told: .*\(Permission denied: /proc/"):
         closed.property("c")
@@ -301,11 +313,21 @@ def test_what_another_users_environment_may_say_is_not_known(process: Any) -> No
     assert list(search.of_login_file(closed)) == [] and "java.security.auth.login.config can't be" in search.unread[0]
 
 
+@pytest.mark.parametrize("sets", [{}, {"KAFKA_OPTS": "-Dc=d", "JAVA_TOOL_OPTIONS": ""}])
+def test_where_its_unit_gives_java_no_options_another_users_command_line_is_the_whole_of_them(
+    process: Any, sets: dict[str, str]
+) -> None:
+    closed = Closed(process("-Da=b"), unit(sets))
+    assert (closed.property("a"), closed.property("c"), closed.login_file()) == ("b", None, None)
+    search = reader.Search({}, TABLE)
+    assert list(search.of_login_file(closed)) == search.unread == []
+
+
 def test_the_options_of_a_certificate_for_zookeeper_are_those_of_kafkas_properties(process: Any) -> None:
     secure, socket, store = at_zookeeper.CERTIFICATE
 
     def of(pid: int = 0, **environment: str) -> Any:
-        return at_zookeeper.certificate_options(SimpleNamespace(environment=lambda: environment), pid)
+        return at_zookeeper.certificate_options(unit(environment), pid)
 
     assert of(process(f"-D{secure}=true", environment={"JAVA_TOOL_OPTIONS": f"-D{store}=/k"})) == {
         secure: "true",
@@ -313,7 +335,7 @@ def test_the_options_of_a_certificate_for_zookeeper_are_those_of_kafkas_properti
     }
     assert of(KAFKA_JVM_PERFORMANCE_OPTS=f"-D{socket}=a.B -Dzookeeper.ssl.keyStore.password=x") == {socket: "a.B"}
     assert of(process()) == of() == {}
-    assert at_zookeeper.certificate_options(SimpleNamespace(environment=lambda: None), 0) is None
+    assert at_zookeeper.certificate_options(unit(), 0) is None
     asked = ask_java(Path(__file__).with_name("AskZkProperties.java"), jars=JARS).splitlines()
     named = dict(line.split(" ") for line in asked)
     assert {key: named[key] for key in BY_OPTION} == BY_OPTION and tuple(BY_OPTION.values()) == at_zookeeper.CERTIFICATE
@@ -327,8 +349,8 @@ def test_each_kafka_of_the_host_is_seen_as_its_stop_script_sees_it(process: Any)
 
 def test_a_java_property_is_the_last_one_of_the_command_line(process: Any) -> None:
     pid = process("-Dallowed.urls=https://a", "-Dallowed.urls=https://b,https://c=d", "-Dallowed.urls.more=x")
-    assert reader.Process(pid).property("allowed.urls") == "https://b,https://c=d"
-    assert reader.Process(pid).property("allowed") is None
+    assert reader.Process(pid, unit()).property("allowed.urls") == "https://b,https://c=d"
+    assert reader.Process(pid, unit()).property("allowed") is None
 
 
 def test_what_lies_beside_the_homes_on_the_class_path_stays_with_another_kafka(tmp_path: Path, process: Any) -> None:

@@ -193,11 +193,13 @@ HOSTS = (
     Right(
         "gather_host_facts",
         (
-            f"{FILES}; each JVM's environment, and its login file (java.security.auth.login.config), often 0600 of"
-            " Kafka's own user; the files of its unit's EnvironmentFile=; of a secured cluster also stores and what"
-            " references in the files name, and to run keytool",
+            f"{FILES}; each JVM's environment, unless its systemd unit tells that it sets no JAVA_TOOL_OPTIONS or the"
+            " like; its login file (java.security.auth.login.config), often 0600 of Kafka's own user; the files of its"
+            " unit's EnvironmentFile=; of a secured cluster also stores and what references in the files name, and to"
+            " run keytool",
         ),
-        "preflight. Where it may not read a login file, `KRB-PRE-129` to `KRB-PRE-131` are UNKNOWN",
+        "preflight. Where it may not read a login file, `KRB-PRE-129` to `KRB-PRE-131` are UNKNOWN; without the"
+        " environment and the unit's word `KRB-PRE-076` too",
     ),
     Right("read_feature_state", (FILES,), "feature levels and classes"),
     Right("prove_migration_mode", (FILES,), "whether a start could make the migration final"),
