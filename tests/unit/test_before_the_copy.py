@@ -8,10 +8,12 @@ import pytest
 from feature_looks import all_registered
 from observations import SPEC, WHY, Spoil, both, broker, observation, on_host, part, tree
 from recording import RecordingCluster
+from test_owners_of_znodes import WITH_ACLS, with_properties
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import IdsApart, ReplicasCompared, WithoutId
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.steps.forward import TO_HYBRID
@@ -25,9 +27,11 @@ def in_hybrid(*brokers: int, phase: Phase = Phase.PRE_MIGRATION) -> ClusterObser
     return both(*(broker(i, mode=BrokerMode.HYBRID) for i in brokers))(observation(phase))
 
 
-def guard(seen: ClusterObservation, found: ReplicasCompared | Unread, node: int = 3) -> list[dict[str, Any]]:
+def guard(
+    seen: ClusterObservation, found: ReplicasCompared | Unread, node: int = 3, spec: ClusterSpec = SPEC
+) -> list[dict[str, Any]]:
     """The deep looks that the step's guard took; each finds ``found`` on the disks."""
-    cluster = RecordingCluster(part(replicas=found)(seen), answers={observe_features: all_registered()})
+    cluster = RecordingCluster(part(replicas=found)(seen), spec=spec, answers={observe_features: all_registered()})
     TO_HYBRID.guard(Look(cluster, node, seen, detect_phase(seen)))
     return cluster.looks
 
@@ -98,6 +102,15 @@ def test_no_broker_enters_migration_mode_before_controllers_that_are_nobody_at_z
 )
 def test_the_first_broker_goes_where_controllers_are_somebody_or_need_not_be(spoil: Spoil, looks: int) -> None:
     assert len(guard(spoil(in_hybrid()), ReplicasCompared(132), node=1)) == looks
+
+
+def test_znodes_that_are_yet_to_get_acls_count_as_those_that_have_them() -> None:
+    """Brokers with zookeeper.set.acl give what they make an ACL; the znodes that are looked at may be older."""
+    spec = with_properties(WITH_ACLS)
+    open_now = both(BROKERS_LOG_IN, tree(znode_acl_restricted=False))
+    with pytest.raises(Refused, match="KRB-PRE-130"):
+        guard(both(open_now, controllers(()))(in_hybrid()), ReplicasCompared(132), node=1, spec=spec)
+    assert len(guard(both(open_now, controllers(BY_LOGIN))(in_hybrid()), ReplicasCompared(132), 1, spec)) == 2
 
 
 def test_once_a_broker_is_in_migration_mode_nobody_asks_for_logins() -> None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.checks.catalogue import CHECKS
+from kraft_runbook.migration.checks.untried_logins import znodes_are_open
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.read_parts import host_parts
 from kraft_runbook.steps.node_step import Look
@@ -31,8 +32,8 @@ def require_replicas_as_in_zookeeper(look: Look) -> None:
 
 def require_controllers_may_write(look: Look) -> None:
     """Before the first broker's restart: every controller that runs is somebody at ZooKeeper where the brokers are and
-    znodes have ACLs. What a controller's process was given is seen only now, under supervisor and of start scripts.
-    Nothing was copied yet. Raises Refused, with nothing changed.
+    znodes have ACLs, or get them (zookeeper.set.acl). What a controller's process was given is seen only now, under
+    supervisor and of start scripts. Nothing was copied yet. Raises Refused, with nothing changed.
     """
     if look.phase is not Phase.PRE_MIGRATION or look.seen.brokers_in(BrokerMode.HYBRID):
         return
@@ -40,7 +41,7 @@ def require_controllers_may_write(look: Look) -> None:
     if all(login == () for login in host_parts(hosts, look.spec.broker_ids, "zookeeper_login").values()):
         return
     seen = look.cluster.settled(scope=Scope.FULL, with_hosts=True)
-    if was_read(seen.tree) and seen.tree.znode_acl_restricted is False:
+    if znodes_are_open(seen, look.spec):
         return
     _require_passed(
         look,

@@ -68,11 +68,17 @@ def _untried(own: Properties, spec: ClusterSpec) -> Iterator[str]:
 NOBODY_ASKS = "znodes are open to everyone, and this tool needs no login at ZooKeeper"
 
 
+def znodes_are_open(seen: ClusterObservation, spec: ClusterSpec) -> bool:
+    """Whether everyone may write what Kafka makes in ZooKeeper: the znodes that were looked at, which are a few, and
+    any other, since brokers are not told to give them ACLs.
+    """
+    declared = spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
+    return was_read(seen.tree) and seen.tree.znode_acl_restricted is False and not declared
+
+
 def _nobody_asks(seen: ClusterObservation, spec: ClusterSpec) -> bool:
     """Whether it makes no difference by what a node logs in to ZooKeeper, or whether it does."""
-    tree, declared = seen.tree, spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
-    open_to_all = was_read(tree) and not tree.znode_acl_restricted
-    return open_to_all and not declared and not spec.ensemble.security.protocol.is_sasl
+    return znodes_are_open(seen, spec) and not spec.ensemble.security.protocol.is_sasl
 
 
 @check(
