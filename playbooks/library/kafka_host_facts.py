@@ -32,7 +32,7 @@ from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
 from ansible.module_utils.written_files import others_change, read_record
-from ansible.module_utils.zookeeper_login import certificate_options, login_file_of, zookeeper_login
+from ansible.module_utils.zookeeper_login import certificate_options, login_file_of_next_start, zookeeper_login
 
 DOCUMENTATION = """
 module: kafka_host_facts
@@ -147,7 +147,9 @@ def read_node(asked: dict) -> dict:
         "secrets_readable": _part(
             lambda: readable(asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0])
         ),
-        "login_readable": _part(lambda: login_readable(manager, service.pid if service else 0, asked["log_dirs"][0])),
+        "login_readable": _part(
+            lambda: login_readable(manager, service.pid if service else 0, asked["log_dirs"][0], asked["config_file"])
+        ),
         "formatted_cluster_id": _part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": _part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": _part(lambda: unreachable(asked["must_reach"])),
@@ -284,13 +286,18 @@ def readable(path: str | None, service: object, pid: int, log_dir: str) -> str |
     return unreadable(path, uid, gid)
 
 
-def login_readable(service: object, pid: int, log_dir: str) -> str | None:
-    """The same of the login file that its JVM is given; None where it is given none. One that is not there stops the
-    JVM too.
+def login_readable(service: object, pid: int, log_dir: str, config_file: str) -> str | None:
+    """The same of the login file of its JVM's next start; None where it is given none.
+
+    One that is not there stops the JVM too, where Kafka asks for it: its client of ZooKeeper always does. So past
+    ZooKeeper a file that only the running JVM names may be gone: the restart takes its option out.
     """
-    path = login_file_of(service, pid)
+    path, not_in_the_unit = login_file_of_next_start(service, pid)
     found = readable(path, service, pid, log_dir)
-    return f"{path} is not there" if path and found is None else found
+    if not path or found is not None:
+        return found
+    goes = not_in_the_unit and "zookeeper.connect" not in properties_of(read_text(config_file) or "")
+    return None if goes else f"{path} is not there"
 
 
 def cluster_id(log_dir: str) -> str | None:

@@ -249,6 +249,8 @@ class Search:
         try:
             with open(path, encoding="utf-8", errors="replace") as stream:
                 sections = sections_of(stream.read())
+        except FileNotFoundError:
+            return  # it names none; whether that stops the node is KRB-PRE-076's
         except OSError as error:
             self.unread.append(f"the login file {path} could not be read ({why(error)}): let Ansible's user read it")
             return

@@ -26,9 +26,20 @@ def zookeeper_login(service: object, pid: int) -> list | None:
     return None if told is None else _classes(*told)
 
 
-def login_file_of(service: object, pid: int) -> str | None:
-    """The login file that its JVM is given; None where it is given none, or supervisor does not say."""
-    return (_told(service, pid) or (None,))[0]
+def login_file_of_next_start(service: object, pid: int) -> tuple:
+    """The login file that its unit names, or else the one that its running JVM has, and whether systemd says that the
+    unit names none: such a file goes with the process, or a start script names it. None: there is none, or supervisor
+    does not say. Raises HostError where the unit can't be read and no process runs.
+    """
+    try:
+        defined = _defined(service)
+    except HostError:
+        if not pid:
+            raise
+        defined = None
+    if defined and defined[0]:
+        return defined[0], False
+    return (Process(pid, service).login_file() if pid else None), defined is not None
 
 
 def _told(service: object, pid: int) -> tuple | None:
@@ -38,6 +49,11 @@ def _told(service: object, pid: int) -> tuple | None:
     if pid:
         process = Process(pid, service)
         return process.login_file(), process.property(SECTION), process.property(SWITCH)
+    return _defined(service)
+
+
+def _defined(service: object) -> tuple | None:
+    """The same of its unit alone."""
     defined = service.environment()
     if defined is None:
         return None

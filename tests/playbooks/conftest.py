@@ -61,6 +61,7 @@ MODULE_UTILS = (
     "kafka_user",
     "properties_text",
     "environment_files",
+    "jvm_options",
     "service_manager",
     "java",
     "written_files",

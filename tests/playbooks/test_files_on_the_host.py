@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,14 +33,14 @@ def tmp_path() -> Iterator[Path]:
 
 class Service:
     """A service that does not run, of which the unit says whose it is, or of which nothing says it. ``options``: its
-    KAFKA_OPTS.
+    KAFKA_OPTS; None: its manager does not tell it.
     """
 
-    def __init__(self, user: tuple[str, str] | None, options: str = "") -> None:
+    def __init__(self, user: tuple[str, str] | None, options: str | None = "") -> None:
         self._user, self._options = user, options
 
-    def environment(self) -> dict[str, str]:
-        return {"KAFKA_OPTS": self._options}
+    def environment(self) -> dict[str, str] | None:
+        return None if self._options is None else {"KAFKA_OPTS": self._options}
 
     def status(self) -> SimpleNamespace:
         return SimpleNamespace(pid=0, state="stopped")
@@ -134,7 +136,9 @@ def test_a_login_file_that_kafka_cannot_read_is_told_and_one_that_is_not_there(
 
     def told(given: str = options) -> str | None:
         os.chown(tmp_path, KAFKA, KAFKA)
-        found: str | None = on_the_host.kafka_host_facts.login_readable(Service(None, given), 0, str(tmp_path))
+        found: str | None = on_the_host.kafka_host_facts.login_readable(
+            Service(None, given), 0, str(tmp_path), str(tmp_path / "server.properties")
+        )
         return found
 
     assert (told(""), told()) == (None, f"{file} is not there")
@@ -143,6 +147,35 @@ def test_a_login_file_that_kafka_cannot_read_is_told_and_one_that_is_not_there(
     assert told() == f"user {KAFKA}, who runs Kafka, can't read {file} (owner root, mode 0600)"
     os.chown(file, KAFKA, KAFKA)
     assert told() == ""
+
+
+def test_past_zookeeper_a_login_file_that_only_the_running_jvm_names_may_be_gone(
+    on_the_host: SimpleNamespace, tmp_path: Path
+) -> None:
+    """The restart takes the option out, and may not wait for the file."""
+    file, config = tmp_path / "gone.conf", tmp_path / "server.properties"
+    option = f"-Djava.security.auth.login.config={file}"
+    waits = [sys.executable, "-c", "import sys; sys.stdin.read()", option, "kafka.Kafka"]
+    running = subprocess.Popen(waits, stdin=subprocess.PIPE)
+
+    def told(service: Service, properties: str) -> str | None:
+        config.write_text(properties)
+        found: str | None = on_the_host.kafka_host_facts.login_readable(
+            service, running.pid, str(tmp_path), str(config)
+        )
+        return found
+
+    try:
+        assert told(Service(None), "node.id=1\n") is None
+        for service, properties in (
+            (Service(None), "node.id=1\nzookeeper.connect=z:2181\n"),
+            (Service(None, option), "node.id=1\n"),
+            (Service(None, None), "node.id=1\n"),
+        ):
+            assert told(service, properties) == f"{file} is not there"
+    finally:
+        running.kill()
+        running.communicate()
 
 
 def acl(**rights: int) -> bytes:

@@ -261,6 +261,8 @@ def test_the_login_file_s_sections_of_kafka_are_read_and_zookeeper_s_is_not(tmp_
     login.write_text(f"KafkaServer {{ {SECRET} {SECRET}; }};")
     assert "is not understood" in classes("", pid=pid).unread[0]
     login.unlink()
+    assert there("", pid=pid) == {}, "one that is gone names none"
+    login.mkdir()
     assert "could not be read" in classes("", pid=pid).unread[0]
 
 
@@ -298,6 +300,24 @@ class Closed(reader.Process):  # type: ignore[misc, name-defined]
 
     def whole_environment(self) -> dict[str, str]:
         raise PermissionError(errno.EACCES, "Permission denied", f"/proc/{self.pid}/environ")
+
+
+def test_the_login_file_of_the_next_start_is_its_units_before_the_running_jvms(process: Any) -> None:
+    def of(pid: int, defined: Any) -> Any:
+        return at_zookeeper.login_file_of_next_start(defined, pid)
+
+    def option(path: str) -> str:
+        return f"-Djava.security.auth.login.config={path}"
+
+    running = process(option("/old.conf"))
+    assert of(running, unit({"KAFKA_OPTS": option("/new.conf")})) == ("/new.conf", False)
+    assert of(running, unit({"KAFKA_OPTS": "-Xmx1g"})) == ("/old.conf", True)
+    assert of(running, unit()) == ("/old.conf", False)
+    assert of(0, unit()) == (None, False)
+    relative = unit({"KAFKA_OPTS": option("jaas.conf")})
+    assert of(running, relative) == ("/old.conf", False)
+    with pytest.raises(reader.HostError, match=r"names the login file jaas\.conf"):
+        of(0, relative)
 
 
 @pytest.mark.parametrize("sets", [None, {"_JAVA_OPTIONS": "-Dc=d"}, {"JAVA_TOOL_OPTIONS": "-Dx=y"}, "unread"])

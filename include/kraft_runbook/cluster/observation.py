@@ -206,7 +206,9 @@ class HostState:
     """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file.
     """
     login_readable: str | Unread | None = Unread("not examined")
-    """The same of the login file that its JVM is given; None: it is given none, or supervisor does not say."""
+    """The same of the login file of its JVM's next start, or that it is not there; None: it is given none, or the
+    process does not run and supervisor does not say, or nothing will ask for a file that is not there.
+    """
     other_hands: Mapping[str, tuple[str, ...]] | Unread = Unread("not examined")
     """The files that another hand changed since this tool wrote them, by path: the lines of a diff, secrets hidden."""
     configuration_managers: tuple[str, ...] | Unread = Unread("not examined")

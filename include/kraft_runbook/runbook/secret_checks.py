@@ -32,17 +32,20 @@ check = HOST_CHECKS.check
     severity=BLOCKING,
     fix=(
         "give the file to the user that runs Kafka (chown, mode 0600) and let that user enter its directory; where"
-        " Ansible is root, the next step changes the owner of the secrets file by itself. Services of one host: let"
-        " them run as one user, or give each its secrets in a file of its own, to which its properties refer, and name"
-        " none under 'secrets'"
+        " Ansible is root, the next step changes the owner of the secrets file by itself. A login file that is gone and"
+        " no longer needed: take its option out of the unit (under supervisor, which does not tell its options, let an"
+        " empty file lie there until the restart). Services of one host: let them run as one user, or give each its"
+        " secrets in a file of its own, to which its properties refer, and name none under 'secrets'"
     ),
     needs=Needs.HOSTS,
 )
 def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The user that runs Kafka can read each file of its host from which it takes a secret.
 
-    The secrets file, where there is one yet, every file to which a node's properties refer, and the login file that its
-    JVM is given. A process that can't read one does not start (FileConfigProvider, java.security.auth.login.config).
+    The secrets file, where there is one yet, every file to which a node's properties refer, and the login file of its
+    JVM's next start: the one that its unit names, else the one that the running JVM has. A process that can't read one
+    does not start (FileConfigProvider, java.security.auth.login.config). A login file that is gone is left out where
+    the node's file has no ZooKeeper and systemd says that the unit names none: the restart takes its option out.
     The secrets file belongs to one user alone (0600), and a cluster file names one: the services of a host run as the
     same user. Key stores and trust stores are KRB-PRE-104's.
     """
