@@ -38,8 +38,8 @@ def with_descendants(pid: int) -> list:
 def kafka_user(service: object, pid: int, log_dir: str) -> tuple:
     """User, group, and whether that is certain.
 
-    The running Java says it, else the service's definition (systemd's ``User=``). Where neither does, the owner of the
-    directory in which Kafka writes its data is the best guess.
+    The running Java says it, else the service's definition (systemd's ``User=``, supervisor's ``user=``). Where neither
+    does, the owner of the directory in which Kafka writes its data is the best guess.
     """
     for process in reversed(with_descendants(pid)):
         try:

@@ -76,7 +76,7 @@ class Supervisor:
         """After how long supervisor kills a process that has not stopped. Raises HostError where it does not say."""
         told = self._defined().get("stopwaitsecs")
         if told is None:
-            raise HostError(f"{self.where} does not tell stopwaitsecs of {self.name}", "supervisor 4.3 tells it")
+            raise HostError(f"{self.where} does not tell stopwaitsecs of {self.name}", "supervisor 4.2.5 tells it")
         return float(told)
 
     def stop_commands(self) -> None:
@@ -104,9 +104,11 @@ class Supervisor:
         self._change("startProcess", expected="ALREADY_STARTED")
 
     def user(self) -> tuple[str, str] | None:
-        """The program's user, whose own group it has. None where its section names none, and before supervisor 4.3."""
+        """The program's user, whose own group it has. None where its section names none, before supervisor 4.2.5, and
+        where that is root: its command may become another user before it runs Java (gosu, su).
+        """
         uid = self._defined().get("uid")
-        return (str(uid), "") if isinstance(uid, int) else None
+        return (str(uid), "") if isinstance(uid, int) and uid else None
 
     def environment(self) -> None:
         """supervisor does not say what it sets."""

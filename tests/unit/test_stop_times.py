@@ -66,16 +66,17 @@ def supervisor(name: str, *programs: dict[str, object], fails: Exception | None 
 
 KAFKA = program("kafka", stopwaitsecs=10, uid=65534)
 ONE_OF_A_GROUP = program("kafka", "all", stopwaitsecs=330, uid="none")
+AS_ROOT = program("root", stopwaitsecs=330, uid=0, command="gosu kafka kafka-server-start.sh")
 
 
 @pytest.mark.parametrize(
     ("name", "seconds", "user"),
-    [("kafka", 10, ("65534", "")), ("kafka:kafka", 10, ("65534", "")), ("all:kafka", 330, None)],
+    [("kafka", 10, ("65534", "")), ("kafka:kafka", 10, ("65534", "")), ("all:kafka", 330, None), ("root", 330, None)],
 )
 def test_supervisor_tells_of_the_program_by_its_group_and_name(
     name: str, seconds: float, user: tuple[str, str] | None
 ) -> None:
-    with supervisor(name, ONE_OF_A_GROUP, KAFKA) as service:
+    with supervisor(name, ONE_OF_A_GROUP, KAFKA, AS_ROOT) as service:
         assert (service.stop_seconds(), service.user()) == (seconds, user)
 
 
