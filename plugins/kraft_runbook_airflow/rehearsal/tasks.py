@@ -24,9 +24,8 @@ Rehearses = Callable[..., Canary]
 
 
 class RehearseOperator(ClusterOperator):
-    """Rehearse, and put the verdict on record. The task fails unless it is PASSED, and is skipped where the cluster is
-    being migrated or changed; a later gate reads the record, never this task's answer, which anyone with rights on
-    Airflow's API can write.
+    """Rehearse, and put the verdict on record. The task fails unless it is PASSED, and is skipped while the cluster is
+    changed. A later gate reads the record, never this task's answer, which anyone with Airflow's API can write.
     """
 
     custom_operator_name = "rehearse"
