@@ -73,7 +73,7 @@ class Scene:
                 look_at_meant: lambda wanted: self.looks,
                 look_at_groups: lambda names, **_: [each for each in self.looks if each.name in names],
                 stop_read: self.read,
-                not_started: lambda plans: {each.group: "x" for each in plans if each.group in self.missing},
+                not_started: lambda plans, **_: {each.group: "x" for each in plans if each.group in self.missing},
                 require_in_place: self.in_place,
                 read_offsets_retention: lambda: self.retention,
                 signed_for: lambda groups: None,

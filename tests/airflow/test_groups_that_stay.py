@@ -372,6 +372,27 @@ def test_a_group_that_can_not_be_read_at_this_moment_is_waited_for(scene: Scene,
         resumed(scene, True, {"g": "g: x"}, until=0)
 
 
+def test_where_only_logs_can_not_be_read_the_wait_ends_with_these_named(scene: Scene) -> None:
+    """A partition whose only replica is lost has no leader for ever, and the new members own it."""
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    both, unread = {"a": "a: not known yet", "b": "b: x"}, {"a": "t-1 (it has no leader)"}
+    with pytest.raises(TaskDeferred):
+        resumed(scene, True, both, until=9e9, unread=unread)
+    assert resumed(scene, True, both, until=0, unread=unread) == {"groups": 1, "stayed": ["b"]}
+    assert list(files_of(scene.run).started(digest)) == ["a"]
+    assert scene.told()[-2:] == [
+        "moved to Kafka: a",
+        "not seen to be read: a: whether its members read it is not known, since the log was not read:"
+        " t-1 (it has no leader)",
+    ]
+    scene.failing = {"a": Refused("group a: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
+    with pytest.raises(Refused, match="group a: no offset in Kafka any more"):
+        resumed(scene, True, both, until=0, unread=unread)
+
+
 def test_a_group_that_does_not_start_in_time_is_named_and_the_others_have_moved(scene: Scene) -> None:
     scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
     scene.plan()

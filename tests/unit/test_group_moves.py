@@ -322,6 +322,19 @@ def test_groups_of_other_classes_are_refused_with_their_reason(direction: Direct
     assert refused(left, direction)[0][0] is Obstacle.CLASS
 
 
+def test_a_log_that_can_not_be_read_stops_no_group_whose_members_have_stopped() -> None:
+    """Its own offset goes over as it is. Before the stop nobody is stopped for a start that nobody could see."""
+    unread = {"t": {0: LOGS["t"][0], 1: Unread("it has no leader")}}
+    stopped = look(zookeeper(offsets={T0: 50, T1: 60}), logs=unread)
+    ((obstacle, why),) = refused(stopped)
+    assert obstacle is Obstacle.UNREAD and why == "the log of t-1 was not read: it has no leader"
+    quiet = quiet_at(stopped, TO_KAFKA, None)
+    found = plan_move(stopped, TO_KAFKA, quiet=quiet)
+    assert isinstance(found, MovePlan) and found.offsets[1].offset == 60
+    fenced = zookeeper(owners={T0: FENCE}, offsets={T0: 50, T1: 60})
+    assert plan(look(fenced, logs=unread)).offsets == found.offsets
+
+
 @pytest.mark.parametrize("side", [zookeeper(offsets={T0: 50}), zookeeper(owners={T0: FENCE}, offsets={T0: 50})])
 def test_where_the_logs_ended_at_a_stop_that_nobody_saw_is_not_where_they_end_now(side: Any) -> None:
     seen = look(side, logs=LOGS)
@@ -370,6 +383,15 @@ def test_a_partition_without_offset_begins_where_the_form_says(without: Without,
             "t-1",
         ),
         (old({T0: 50}, logs={"t": {0: LogBounds(0, 99), 1: Unread("no leader")}}), {"t-1": 1}, Obstacle.UNREAD, "t-1"),
+        (
+            old(
+                {T0: 50, T1: 60},
+                logs={"t": {0: LogBounds(0, 99), 1: Unread("its leader 3 is not in the cluster file")}},
+            ),
+            None,
+            Obstacle.UNREAD,
+            "the log of t-1 was not read: its leader 3 is not in the cluster file",
+        ),
         (old({T0: 101, T1: 60}), None, Obstacle.FAULT, "offset outside the log: t-0: 101"),
         (old({T0: -5, T1: 60}), None, Obstacle.FAULT, "offset unusable: t-0: -5"),
         (

@@ -24,6 +24,8 @@ from kraft_runbook.procedures.move_group import (
     fence_group,
 )
 from kraft_runbook.procedures.watch_groups import Listening, Starting
+from kraft_runbook.steps.groups.acts import not_started
+from kraft_runbook.steps.groups.waiting import WhileWaiting
 
 
 @pytest.fixture
@@ -115,6 +117,29 @@ def test_an_offset_is_judged_by_ends_that_were_read_after_it_also_of_groups_behi
     plans = [MovePlan(name, Direction.TO_KAFKA, offsets, (T0,)) for name in ("g1", "g2")]
     looks = see_groups._looks(reader, SPEC, clock, str, ["g1", "g2"], logs=True, plans=plans, asks=asks)
     assert [started(*each).missing for each in zip(plans, looks, strict=True)] == [(), ()]
+
+
+def test_logs_that_can_not_be_read_are_told_apart_from_what_members_have_not_done(world: World) -> None:
+    plan = world.plan()
+    world.more = {"t": {0: LogBounds(0, 100, "id"), 1: Unread("it has no leader")}}
+    taken = kafka(new("app", T0, T1), offsets={T0: 9, T1: 9})
+    starting = Starting(SPEC, [plan], **world.watched)
+    for seen in (
+        kafka(new("app", T0), offsets={T0: 9, T1: 9}),
+        kafka(new("app", T0, T1), offsets={T0: 7, T1: 9}),
+        kafka(new("app", T0, T1), offsets={T0: 9, T1: Unread("denied")}),
+        kafka(new("app", T0, T1), offsets={T0: 9}),
+    ):
+        world.kafka = seen
+        assert starting() and starting.unread == {}
+    world.kafka = taken
+    wait = WhileWaiting([GROUP], stops=False, tell=lambda _: None)
+    assert not wait.look(starting)
+    assert wait.found["missing"] and wait.found["unread"] == {GROUP: "t-1 (it has no leader)"}
+    assert list(not_started(SPEC, [plan], **world.watched)) == [GROUP]
+    assert not_started(SPEC, [plan], begun=True, **world.watched) == {}, "one that was seen to start stays so"
+    world.more = {}
+    assert wait.look(starting) and "unread" not in wait.found
 
 
 def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:

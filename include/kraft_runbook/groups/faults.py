@@ -114,6 +114,17 @@ def bounds_of(look: GroupLook, partition: Partition) -> LogBounds | None:
     return found if isinstance(found, LogBounds) else None
 
 
+def unread_log(look: GroupLook, partition: Partition) -> Unread | None:
+    """Why the log of a partition was not read; None where it was, or where there is no such partition."""
+    if partition[0] not in look.logs:
+        return Unread("nobody looked at it")
+    logs = look.logs[partition[0]]
+    if logs is None or not was_read(logs):
+        return logs
+    found = logs.get(partition[1])
+    return found if isinstance(found, Unread) else None
+
+
 def topic_id(look: GroupLook, topic: str) -> str:
     """Empty where it is not known."""
     logs = look.logs.get(topic)

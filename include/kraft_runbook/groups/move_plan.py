@@ -22,6 +22,7 @@ from kraft_runbook.groups.faults import (
     partitions_of,
     topic_id,
     topics_of,
+    unread_log,
 )
 from kraft_runbook.groups.look import GroupLook, Partition, Registration
 from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant, unclear
@@ -140,6 +141,8 @@ def plan_move(
     nobodys = abandoned(look)
     refused += _of_ahead(look, without)
     refused += unread_topics(look, topics_of(look) - nobodys)
+    if standing.group_class is not GroupClass.FENCED and not _has_stopped(look, direction, quiet):
+        refused += _unread_logs(look, nobodys)
     members = _subscribers(look) if direction is Direction.TO_KAFKA else []
     offsets: list[PlannedOffset] = []
     left_out: list[LeftOut] = []
@@ -203,6 +206,31 @@ def unread_topics(look: GroupLook, topics: Collection[str]) -> Iterator[MoveRefu
                 f"the partitions of topic {topic} were not read: {logs.reason}",
                 logs.way_out or "make it readable: this tool's identity needs DESCRIBE of the topic",
             )
+
+
+def _unread_logs(look: GroupLook, nobodys: Collection[str]) -> Iterator[MoveRefused]:
+    """The partitions whose log can't be read, though their topic can: once the group has stopped, nobody could tell
+    whether its new members read them.
+    """
+    unread: dict[Unread, list[str]] = {}
+    for each in partitions_of(look):
+        if each[0] in nobodys or isinstance(look.logs.get(each[0], Unread("")), Unread):
+            continue
+        if (why := unread_log(look, each)) is not None:
+            unread.setdefault(why, []).append(name(each))
+    for why, partitions in unread.items():
+        yield MoveRefused(
+            Obstacle.UNREAD,
+            f"the log of {some(partitions)} was not read: {why.reason}",
+            why.way_out
+            or "start a broker that has a replica of it, or let this tool reach the broker that leads it; then plan"
+            " again",
+        )
+
+
+def _has_stopped(look: GroupLook, direction: Direction, quiet: Quiet | None) -> bool:
+    """Whether this run has seen the members stop, and nobody has read on since."""
+    return quiet is not None and is_as_left(quiet, look, direction)
 
 
 def _subscribers(look: GroupLook) -> list[Registration]:
@@ -273,7 +301,7 @@ def _of_stop_in_the_past(
     """
     if standing.group_class not in (GroupClass.FENCED, GroupClass.OFFSETS_ONLY):
         return
-    seen = quiet is not None and is_as_left(quiet, look, direction)
+    seen = _has_stopped(look, direction, quiet)
     unread = quiet.unread if quiet is not None else frozenset()
     at_stop = [each.partition for each in offsets if each.origin is Origin.END_AT_THE_STOP]
     if left := [name(each) for each in at_stop if not seen or each in unread]:

@@ -20,6 +20,7 @@ from kraft_runbook.groups.faults import (
     partitions_of,
     topic_id,
     topics_of,
+    unread_log,
 )
 from kraft_runbook.groups.look import GroupLook, Partition
 from kraft_runbook.groups.move_plan import MovePlan, to_be_fenced, topic_ids, unread_topics
@@ -323,11 +324,13 @@ def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
 class Started:
     """How far the members of the new side are. ``missing``: what is not so yet, or not known, in words; empty: all
     partitions of the topics that somebody reads are theirs, and each that had something to read was read from. ``lag``:
-    records left, of the partitions known.
+    records left, of the partitions known. ``unread``: where nothing is missing but that some logs could not be read:
+    those, each with the reason, in words.
     """
 
     missing: tuple[str, ...]
     lag: int | None
+    unread: str = ""
 
 
 def started(plan: MovePlan, look: GroupLook) -> Started:
@@ -338,21 +341,28 @@ def started(plan: MovePlan, look: GroupLook) -> Started:
     if without and not missing:
         missing = [f"without an owner: {some(map(name, without))}"]
     waiting, unread, lags = [], [], []
+    reasons: dict[str, list[Partition]] = {}
     for each in plan.read:
         log, offset = bounds_of(look, each.partition), held(look, side, each.partition)
         if exists(look, each.partition) and (log is None or isinstance(offset, Unread)):
             unread.append(each.partition)
+            why = unread_log(look, each.partition)
+            if why is not None and not isinstance(offset, Unread):
+                reasons.setdefault(why.reason, []).append(each.partition)
         if log is None or not isinstance(offset, int) or each.offset is None:
             continue
         lags.append(max(0, log.end - offset))
         if log.end > max(each.offset, log.start) >= offset:
             waiting.append(each.partition)
+    more = list(in_place(plan, look))
+    if waiting:
+        more.append(f"nothing committed yet: {some(map(name, waiting))}")
+    only_logs = not missing and not more and sum(map(len, reasons.values())) == len(unread)
     if unread and not missing:
         missing = [f"not known yet, since the log or the offset was not read: {some(map(name, unread))}"]
-    missing += in_place(plan, look)
-    if waiting:
-        missing.append(f"nothing committed yet: {some(map(name, waiting))}")
-    return Started(tuple(missing), sum(lags) if lags else None)
+    missing += more
+    told = "; ".join(f"{some(map(name, each))} ({why})" for why, each in reasons.items()) if only_logs else ""
+    return Started(tuple(missing), sum(lags) if lags else None, told)
 
 
 def _owned(look: GroupLook, side: Side) -> tuple[frozenset[Partition], list[str]]:

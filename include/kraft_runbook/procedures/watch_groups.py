@@ -69,7 +69,8 @@ class Listening:
 
 class Starting:
     """Until the members of the new side own every partition and read on. ``lost``: by group, what of the offsets that
-    were written is not there any more; ``waits``: what is missing; both as of the last look.
+    were written is not there any more; ``waits``: what is missing; ``unread``: as of ``Started``. All as of the last
+    look.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Starting:
         self.seen: dict[str, Started] = {}
         self.lost: dict[str, tuple[str, ...]] = {}
         self.waits: dict[str, str] = {}
+        self.unread: dict[str, str] = {}
 
     def __call__(self) -> tuple[str, ...]:
         """Raises Unreachable."""
@@ -96,6 +98,7 @@ class Starting:
             if found.missing:
                 waits[group] = f"{group}: {'; '.join(found.missing)}"
         self.waits = waits
+        self.unread = {group: found.unread for group, found in self.seen.items() if found.unread}
         return tuple(waits.values())
 
 

@@ -34,7 +34,7 @@ from kraft_runbook.procedures.move_group import (
 )
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_groups
-from kraft_runbook.procedures.watch_groups import Starting
+from kraft_runbook.procedures.watch_groups import Looks, Starting
 from kraft_runbook.steps.claim_of_run import BUSY_SECONDS
 from kraft_runbook.steps.handle import Act as Change
 from kraft_runbook.steps.run import Run
@@ -270,11 +270,21 @@ def _left(retention: Retention | None, plan: MovePlan, written: Mapping[str, Wri
     return require_still_kept(plan.group, retention, written.get(plan.group), now)
 
 
-def not_started(spec: ClusterSpec, plans: Sequence[MovePlan], *, secrets: Secrets) -> Mapping[str, str]:
-    """The groups whose members do not own all partitions and read on yet, each with what is missing."""
-    starting = Starting(spec, plans, secrets=secrets)
+def not_started(
+    spec: ClusterSpec,
+    plans: Sequence[MovePlan],
+    *,
+    secrets: Secrets,
+    begun: bool = False,
+    looks: Looks = look_at_groups,
+) -> Mapping[str, str]:
+    """The groups whose members do not own all partitions and read on yet, each with what is missing. ``begun``: this
+    run has seen them start: that a log can't be read now is no reason to doubt it.
+    """
+    starting = Starting(spec, plans, secrets=secrets, looks=looks)
     starting()
-    return {group: "; ".join(seen.missing) for group, seen in starting.seen.items() if seen.missing}
+    missing = {group: seen for group, seen in starting.seen.items() if seen.missing}
+    return {group: "; ".join(seen.missing) for group, seen in missing.items() if not (begun and seen.unread)}
 
 
 def told(run: Run, done: Done[T]) -> Done[T]:

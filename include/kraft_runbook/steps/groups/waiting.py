@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from kraft_runbook.cluster.naming import some
@@ -56,8 +57,8 @@ class Waits:
 
 class WhileWaiting:
     """What the looks of one wait have found. ``groups``: those that are waited for; ``stops``: whether their members
-    stop, else they start. ``error``: why the last look saw nothing. ``over``: groups have waited for others of their
-    wave for ``grace`` seconds. ``say``: seconds between two lines.
+    stop, else they start. ``unread``: as of ``Starting``. ``error``: why the last look saw nothing. ``over``: groups
+    have waited for others of their wave for ``grace`` seconds. ``say``: seconds between two lines.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class WhileWaiting:
         self.groups = tuple(groups)
         self.stops = stops
         self.missing: Mapping[str, str] = dict.fromkeys(groups, "not looked at yet")
+        self.unread: Mapping[str, str] = {}
         self.error = ""
         self.over = False
         self._tell, self._grace, self._say = tell, grace, say
@@ -86,6 +88,7 @@ class WhileWaiting:
         try:
             watch()
             self.missing, self.error = dict(watch.waits), ""
+            self.unread = dict(watch.unread) if isinstance(watch, Starting) else {}
         except RunbookError as failed:
             self.error = failed.problem
         seen = not self.error
@@ -106,7 +109,8 @@ class WhileWaiting:
     @property
     def found(self) -> dict[str, Any]:
         """For ``go_on``."""
-        return {"missing": dict(self.missing), "error": self.error, "over": self.over}
+        unread = {"unread": dict(self.unread)} if self.unread else {}
+        return {"missing": dict(self.missing), **unread, "error": self.error, "over": self.over}
 
 
 def watch_of(
@@ -190,7 +194,8 @@ class Awaited:
         awaited = {each.group for each in plans}  # the looks were also for such as have started, and are well now
         missing = {group: why for group, why in missing.items() if group in awaited}
         if self.starts:
-            return self._go_on_to_start(run, wave, plans, missing, late, until)
+            unread = found.get("unread", {}) if late else {}
+            return self._go_on_to_start(run, wave, plans, missing, unread, late, until)
         if missing and not (late or found.get("over")):
             return self._wait(run, wave, until)
         return _silent(run, wave, plans, missing)
@@ -210,7 +215,14 @@ class Awaited:
         return [each for each in wave.stopped(Act.START) if each.group not in stayed]
 
     def _go_on_to_start(
-        self, run: Run, wave: Wave, plans: Sequence[MovePlan], missing: Mapping[str, str], late: bool, until: float
+        self,
+        run: Run,
+        wave: Wave,
+        plans: Sequence[MovePlan],
+        missing: Mapping[str, str],
+        unread: Mapping[str, str],
+        late: bool,
+        until: float,
     ) -> dict[str, Any] | Waits:
         waiting = [each for each in plans if each.group in missing]
         if not waiting:
@@ -218,9 +230,11 @@ class Awaited:
         done = still_in_place(run, waiting, others=len(waiting) < len(plans))
         stayed = dict(done.stayed)
         if late:
-            there = [each for each in waiting if each.group in done.answers]
+            unread = {group: why for group, why in unread.items() if group in done.answers}
+            late_ones = [each for each in waiting if each.group not in unread]
+            there = [each for each in late_ones if each.group in done.answers]
             kept = time_to_start(run, there, wave.files.written(wave.digest))
-            for each in waiting:
+            for each in late_ones:
                 stayed.setdefault(
                     each.group,
                     kept.stayed.get(each.group)
@@ -233,9 +247,9 @@ class Awaited:
             _require_some(plans, stayed)
         if stayed:
             _keep(run, wave, plans, stayed)
-        if len(stayed) < len(waiting):
+        if not late and len(stayed) < len(waiting):
             return self._wait(run, wave, until)
-        return _started(run, wave, plans, stayed)
+        return _started(run, wave, plans, stayed, unread)
 
     def _asked_to_stop(self, wave: Wave) -> list[MovePlan]:
         """On the way back: the groups whose new members were stopped for this very step."""
@@ -275,13 +289,25 @@ def _silent(run: Run, wave: Wave, plans: Sequence[MovePlan], missing: Mapping[st
     return {"groups": len(done.answers), "stayed": sorted(stayed)}
 
 
-def _started(run: Run, wave: Wave, plans: Sequence[MovePlan], stayed: Mapping[str, Stayed]) -> dict[str, Any]:
+def _started(
+    run: Run,
+    wave: Wave,
+    plans: Sequence[MovePlan],
+    stayed: Mapping[str, Stayed],
+    unread: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """``unread``: by group, partitions that are owned and of which nobody could tell whether they are read."""
     moved = [each for each in plans if each.group not in stayed]
     names = ", ".join(each.group for each in moved)
     what = f"moved {wave.plan.direction}"
     run.journal.record(Told(what=what, partitions=sum(len(each.offsets) for each in moved), told=names))
-    run.cluster.tell(f"{what}: {names}; every partition has an owner there, and is read")
+    but = ", but for what is named here" if unread else ""
+    run.cluster.tell(f"{what}: {names}; every partition has an owner there, and is read{but}")
     for each in moved:
+        if why := unread.get(each.group):
+            told = f"{each.group}: whether its members read it is not known, since the log was not read: {why}"
+            run.cluster.tell(f"{told}. Once it can be read, see that the lag of the group falls there")
+            run.journal.record(Told(what="not seen to be read", partitions=None, told=told))
         if each.abandoned:
             run.cluster.tell(f"{each.group}: not so of {some(each.abandoned)}, which no member read before the move")
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], stayed)

@@ -83,4 +83,5 @@ def _done(files: GroupFiles, digest: str, groups: tuple[str, ...], run: Run) -> 
     began = set(files.started(digest)).intersection(groups)
     if not began or run.cluster.rehearses:
         return frozenset()
-    return frozenset(began.difference(run.cluster.ask(not_started, files.stopped_plans(digest, sorted(began)))))
+    plans = files.stopped_plans(digest, sorted(began))
+    return frozenset(began.difference(run.cluster.ask(not_started, plans, begun=True)))
