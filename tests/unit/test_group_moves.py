@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.groups.classify import classify
-from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner, StoredOffset
+from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner
 from kraft_runbook.groups.move_plan import MOVABLE, MovePlan, plan_move
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.planned_offsets import (
@@ -333,26 +333,6 @@ def test_a_log_that_can_not_be_read_stops_no_group_whose_members_have_stopped() 
     assert isinstance(found, MovePlan) and found.offsets[1].offset == 60
     fenced = zookeeper(owners={T0: FENCE}, offsets={T0: 50, T1: 60})
     assert plan(look(fenced, logs=unread)).offsets == found.offsets
-
-
-@pytest.mark.parametrize("side", [zookeeper(offsets={T0: 50}), zookeeper(owners={T0: FENCE}, offsets={T0: 50})])
-def test_where_the_logs_ended_at_a_stop_that_nobody_saw_is_not_where_they_end_now(side: Any) -> None:
-    seen = look(side, logs=LOGS)
-    ((obstacle, why),) = refused(seen, without=Beginning.END_AT_THE_STOP)
-    assert obstacle is Obstacle.FORM and "has not seen the members stop: where the logs of t-1 ended" in why
-    assert (
-        plan(look(side, logs={"t": {0: LogBounds(0, 60)}}), without=Beginning.END_AT_THE_STOP).offsets[0].offset == 50
-    )
-    quiet = quiet_at(seen, TO_KAFKA, None)
-    later = look(side, logs={"t": {0: LogBounds(10, 100), 1: LogBounds(20, 5000)}})
-    again = plan_move(later, TO_KAFKA, without=Beginning.END_AT_THE_STOP, quiet=quiet)
-    assert isinstance(again, MovePlan), "this run saw it"
-    found = read_at_the_stop(again, later, Beginning.END_AT_THE_STOP, quiet=quiet)
-    assert isinstance(found, MovePlan) and found.offsets[1].offset == 200
-    read_on = replace(later, zookeeper=replace(side, offsets={T0: StoredOffset(51, 1)}))
-    unread = quiet_at(look(side, logs={"t": {0: LogBounds(10, 100), 1: Unread("no leader")}}), TO_KAFKA, None)
-    for other, known in ((read_on, quiet), (later, unread)):
-        assert isinstance(plan_move(other, TO_KAFKA, without=Beginning.END_AT_THE_STOP, quiet=known), tuple)
 
 
 @pytest.mark.parametrize(

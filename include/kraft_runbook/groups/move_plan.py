@@ -16,6 +16,7 @@ from kraft_runbook.groups.faults import (
     Fault,
     abandoned,
     ahead_in_kafka,
+    bounds_of,
     exists,
     faults,
     name,
@@ -47,7 +48,9 @@ class MovePlan:
     back. ``topic_ids``: by topic, where it is known: an offset means nothing in another topic of that name.
     ``abandoned``: the topics that none of the group's members reads. Nobody has to take over their partitions, which
     are not fenced; one of which nobody could read on from its offset is ``left_out``. ``subscribed``: what the old
-    members had registered, each as its pattern (``static`` for a topic's name) and its text.
+    members had registered, each as its pattern (``static`` for a topic's name) and its text. ``unseen_stop``: the
+    partitions that begin at the end at the stop, where the stop may have been before the plan, each with the end of its
+    log at the plan where that was empty, so that it holds then too; None: it was not.
     """
 
     group: str
@@ -58,6 +61,7 @@ class MovePlan:
     abandoned: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     subscribed: tuple[tuple[str, str], ...] = ()
+    unseen_stop: tuple[tuple[Partition, int | None], ...] = ()
 
     @property
     def read(self) -> tuple[PlannedOffset, ...]:
@@ -112,6 +116,11 @@ class MovePlan:
             lines.append(
                 f"a topic that is made later can't be told from others by {some(self.unclear)}: set"
                 " auto.offset.reset=earliest in the new members until they have started"
+            )
+        if unknown := [name(each) for each, end in self.unseen_stop if end is None]:
+            lines.append(
+                "nobody is registered: if no offset of the group moves until the stop, it is refused there, since"
+                f" nobody knows where the logs of {some(unknown)} ended when it stopped"
             )
         lines += [f"left out, since no member reads it: {each.why}" for each in self.left_out]
         return "\n".join(lines)
@@ -169,7 +178,8 @@ def plan_move(
             )
         )
     refused += _of_form(every, without)
-    refused += _of_stop_in_the_past(look, standing, direction, offsets, quiet)
+    unseen_stop, in_the_past = _of_stop_in_the_past(look, standing, direction, offsets, quiet)
+    refused += in_the_past
     if refused:
         return tuple(refused)
     zookeeper = look.zookeeper
@@ -183,6 +193,7 @@ def plan_move(
         abandoned=tuple(sorted(nobodys)),
         left_out=tuple(left_out),
         subscribed=tuple(sorted({(each.pattern, text) for each in members for text in each.subscription})),
+        unseen_stop=unseen_stop,
     )
 
 
@@ -295,22 +306,33 @@ def _of_ahead(look: GroupLook, without: Without | None) -> Iterator[MoveRefused]
 
 def _of_stop_in_the_past(
     look: GroupLook, standing: Standing, direction: Direction, offsets: Iterable[PlannedOffset], quiet: Quiet | None
-) -> Iterator[MoveRefused]:
-    """Where nobody is there any more, producers may have gone on for long: the logs' ends of now are not those of the
-    stop.
+) -> tuple[tuple[tuple[Partition, int | None], ...], list[MoveRefused]]:
+    """``MovePlan.unseen_stop``, and what of it is refused. Where nobody is registered, producers may have gone on for
+    long since the stop: the logs' ends of now are not those of then. A log that is empty now has nothing to skip.
+    Members that register nowhere may also run, and stop later: their offsets tell by then.
     """
     if standing.group_class not in (GroupClass.FENCED, GroupClass.OFFSETS_ONLY):
-        return
-    seen = _has_stopped(look, direction, quiet)
-    unread = quiet.unread if quiet is not None else frozenset()
+        return (), []
     at_stop = [each.partition for each in offsets if each.origin is Origin.END_AT_THE_STOP]
-    if left := [name(each) for each in at_stop if not seen or each in unread]:
-        yield MoveRefused(
-            Obstacle.FORM,
-            f"nobody is registered, and this run has not seen the members stop: where the logs of {some(left)} ended"
-            " then is not known",
-            f"say in the form where such partitions begin: earliest, an offset, or {left[0]}=OFFSET for each",
-        )
+    if quiet is not None and _has_stopped(look, direction, quiet):
+        unread = quiet.unread.intersection(at_stop)
+        return (), [refuse_unseen_stop(unread)] if unread else []
+    logs = {each: bounds_of(look, each) for each in at_stop}
+    unseen = tuple((p, log.end if log is not None and log.start == log.end else None) for p, log in logs.items())
+    unknown = [each for each, end in unseen if end is None]
+    may_run = standing.group_class is GroupClass.OFFSETS_ONLY
+    return unseen, [refuse_unseen_stop(unknown)] if unknown and not may_run else []
+
+
+def refuse_unseen_stop(partitions: Collection[Partition]) -> MoveRefused:
+    """Of these nobody knows where the log ended when the members stopped."""
+    return MoveRefused(
+        Obstacle.FORM,
+        "nobody is registered, and this run has not seen the members stop: where the logs of"
+        f" {some(map(name, sorted(partitions)))} ended then is not known",
+        "say in the form of another run where such partitions begin: earliest, an offset, or"
+        f" {name(min(partitions))}=OFFSET for each",
+    )
 
 
 def _of_form(partitions: list[Partition], without: Without | None) -> Iterator[MoveRefused]:

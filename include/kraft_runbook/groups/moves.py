@@ -40,6 +40,7 @@ class Moves:
                         abandoned=list(plan.abandoned),
                         left_out=[[*each.partition, each.held, each.why] for each in plan.left_out],
                         subscribed=[list(each) for each in plan.subscribed],
+                        unseen_stop=[[*each, end] for each, end in plan.unseen_stop],
                     ),
                 }
                 for plan in self.plans
@@ -62,6 +63,7 @@ class Moves:
                     tuple(each.get("abandoned", ())),
                     tuple(LeftOut((t, n), held, why) for t, n, held, why in each.get("left_out", ())),
                     tuple((pattern, text) for pattern, text in each.get("subscribed", ())),
+                    tuple(((t, n), end) for t, n, end in each.get("unseen_stop", ())),
                 )
                 for each in data["plans"]
             ),

@@ -23,7 +23,13 @@ from kraft_runbook.groups.faults import (
     unread_log,
 )
 from kraft_runbook.groups.look import GroupLook, Partition
-from kraft_runbook.groups.move_plan import MovePlan, to_be_fenced, topic_ids, unread_topics
+from kraft_runbook.groups.move_plan import (
+    MovePlan,
+    refuse_unseen_stop,
+    to_be_fenced,
+    topic_ids,
+    unread_topics,
+)
 from kraft_runbook.groups.planned_offsets import (
     Direction,
     LeftOut,
@@ -64,6 +70,7 @@ def read_at_the_stop(
     anew = made_anew(plan, look)
     if quiet is not None and not is_as_left(quiet, look, plan.direction):
         quiet = None
+    not_seen_reading = stop_is_unseen(plan, look)
     meant = plan.meant(look.every)
     made = meant - plan.topics
     refused: list[MoveRefused] = list(unread_topics(look, (topics_of(look) | meant).difference(plan.abandoned)))
@@ -86,7 +93,7 @@ def read_at_the_stop(
         else:
             found = plan_offset(look, partition, plan.direction, without, replaced=before, known=there)
             if isinstance(found, PlannedOffset) and found.origin is Origin.END_AT_THE_STOP:
-                found = _at_the_end(look, found, quiet)
+                found = _before_the_plan(plan, found) if not_seen_reading else _at_the_end(look, found, quiet)
             if isinstance(found, PlannedOffset):
                 found = from_log_start(look, found, plan.direction)
         if isinstance(found, PlannedOffset):
@@ -134,6 +141,17 @@ def _from_the_start(look: GroupLook, partition: Partition, direction: Direction)
         )
     target, source = (offset_of(look, side, partition) for side in (target_of(direction), source_of(direction)))
     return PlannedOffset(partition, log.start, Origin.LOG_START, target, source)
+
+
+def stop_is_unseen(plan: MovePlan, look: GroupLook) -> bool:
+    """Whether the members may have stopped before the plan: nobody was registered then, and no offset moved since."""
+    return bool(plan.unseen_stop) and not moved_since(plan, look)
+
+
+def _before_the_plan(plan: MovePlan, planned: PlannedOffset) -> PlannedOffset | MoveRefused:
+    """The end of a log that was empty at the plan; one that came since is read from its beginning."""
+    end = dict(plan.unseen_stop).get(planned.partition, 0)
+    return refuse_unseen_stop([planned.partition]) if end is None else replace(planned, offset=end)
 
 
 def _at_the_end(look: GroupLook, planned: PlannedOffset, quiet: Quiet | None) -> PlannedOffset | MoveRefused:

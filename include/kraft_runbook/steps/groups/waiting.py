@@ -18,7 +18,9 @@ from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.quiet import quiet_at
 from kraft_runbook.groups.stayed import Act, Stayed
-from kraft_runbook.procedures.watch_groups import Listening, Starting
+from kraft_runbook.groups.stopped import stop_is_unseen
+from kraft_runbook.procedures.see_groups import look_at_groups
+from kraft_runbook.procedures.watch_groups import Listening, Looks, Starting
 from kraft_runbook.steps.groups.acts import (
     Done,
     not_started,
@@ -114,21 +116,29 @@ class WhileWaiting:
 
 
 def watch_of(
-    files: GroupFiles, cluster: Cluster, digest: str, groups: Sequence[str], interval: float | None
+    files: GroupFiles,
+    cluster: Cluster,
+    digest: str,
+    groups: Sequence[str],
+    interval: float | None,
+    *,
+    looks: Looks = look_at_groups,
 ) -> Listening | Starting:
     """The looks at these groups of a run, as of ``Waits``. Raises RunbookError."""
     if interval is None:
-        return Starting(cluster.spec, files.stopped_plans(digest, groups), secrets=cluster.secrets)
+        return Starting(cluster.spec, files.stopped_plans(digest, groups), secrets=cluster.secrets, looks=looks)
     known = dict(files.quiet())
 
     def stopped(plan: MovePlan, look: GroupLook) -> None:
+        if stop_is_unseen(plan, look):
+            return  # they may have stopped long before this look
         found = quiet_at(look, plan.direction, known.get(plan.group), plan.abandoned)
         if found is not None and found != known.get(plan.group):
             files.keep_quiet(plan.group, found)
             known[plan.group] = found
 
     plans = [each for each in files.plan().plans if each.group in groups]
-    return Listening(cluster.spec, plans, interval, secrets=cluster.secrets, stopped=stopped)
+    return Listening(cluster.spec, plans, interval, secrets=cluster.secrets, stopped=stopped, looks=looks)
 
 
 @dataclass(frozen=True, slots=True)
