@@ -14,6 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 MADE = frozenset({"__pycache__", "playbooks"})
 """What is no code of the package where it lies below it. A wheel has the playbooks there; they are read by themselves.
 """
+CODE = frozenset({".py", ".yml", ".yaml", ".json", ".html", ".sh", ".properties", ".cfg"})
+"""What is code, by its suffix, unless it is hidden: not a tool's cache, an editor's copy or somebody's note."""
 DIGITS = 12
 
 
@@ -29,7 +31,12 @@ def digest_of_code(package: Path, playbooks: Path) -> str:
     """The same for the same files, in a checkout or a wheel."""
     found = hashlib.sha256()
     for root, left_out in ((package, MADE), (playbooks, MADE - {"playbooks"})):
-        files = (each for each in root.rglob("*") if not left_out.intersection(each.relative_to(root).parts))
+        files = (each for each in root.rglob("*") if _is_code(each.relative_to(root), left_out))
         for each in prints_of(root, (file for file in files if file.is_file())):
             found.update(each)
     return found.hexdigest()[:DIGITS]
+
+
+def _is_code(path: Path, left_out: frozenset[str]) -> bool:
+    hidden = any(part.startswith(".") for part in path.parts)
+    return path.suffix in CODE and not hidden and not left_out.intersection(path.parts)
