@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.java import any_java
-from ansible.module_utils.kafka_host import HostError, why
+from ansible.module_utils.kafka_host import HostError, owner_of, why
 from ansible.module_utils.kafka_user import kafka_user, unreadable
 from ansible.module_utils.key_stores import SECONDS, Unknown, Wrong, opened
 from ansible.module_utils.node_secrets import told
@@ -58,9 +58,10 @@ def main() -> None:
 
         @functools.lru_cache(maxsize=None)
         def whose() -> tuple:
-            pid = 0  # where that is not told, the service's definition says whose it is
-            with contextlib.suppress(HostError, subprocess.SubprocessError):
+            try:
                 pid = service.status().pid
+            except (HostError, subprocess.SubprocessError):  # then nothing but the data's owner says whose it is
+                return owner_of(node["log_dirs"][0])
             return kafka_user(service, pid, node["log_dirs"][0])[:2]
 
         def refused(path: str) -> str:
