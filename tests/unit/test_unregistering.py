@@ -56,8 +56,9 @@ class Signed(Ports):
 def taken(
     *shown: ClusterObservation, partitions: Any = SAFE, node: int | None = 3, answer: Any = True, ports: Any = None
 ) -> tuple[RecordingCluster, Any]:
+    """``shown``: the first look is made twice, before the other brokers are asked and after."""
     answers = {see_held: lambda node, asked: held_by(node, partitions), unregister_broker: answer}
-    cluster = RecordingCluster(*shown, answers=answers)
+    cluster = RecordingCluster(shown[0], *shown, answers=answers)
     try:
         return cluster, unregister(run_on(cluster, ports, broker=node))
     except (Refused, StepFailed) as error:
@@ -103,6 +104,39 @@ def test_one_that_lives_or_might_is_left_registered(seen: ClusterObservation, wh
 
 
 @pytest.mark.parametrize(
+    ("meanwhile", "why"),
+    [
+        (registered(fenced=False)(dead()), "broker 3 lives: the controller has not fenced it"),
+        (broker(3, running=True)(dead()), "broker 3 is fenced, and its process runs"),
+    ],
+)
+def test_one_that_comes_back_while_the_others_are_asked_is_left_registered(
+    meanwhile: ClusterObservation, why: str
+) -> None:
+    def held(node: int, _: Any) -> Held:
+        vars(cluster)["shown"][:] = [meanwhile]
+        return held_by(node, SAFE)
+
+    cluster = RecordingCluster(dead(), answers={see_held: held, unregister_broker: True})
+    with pytest.raises(Refused, match=why):
+        unregister(run_on(cluster, broker=3))
+    assert cluster.did == []
+
+
+def test_the_signature_is_asked_for_what_is_registered_once_the_others_have_answered() -> None:
+    ports, again = Signed(), registered(incarnation_id="another")(dead())
+
+    def held(node: int, _: Any) -> Held:
+        vars(cluster)["shown"][:] = [again, registered(gone=True)(again)]
+        return held_by(node, SAFE)
+
+    cluster = RecordingCluster(dead(), answers={see_held: held, unregister_broker: True})
+    unregister(run_on(cluster, ports, broker=3))
+    found = registration(3, again)
+    assert found is not None and [each for each in ports.asked if len(each) == 64] == [digest(3, found)]
+
+
+@pytest.mark.parametrize(
     ("partitions", "why"),
     [
         ({T0: PartitionSeen((3, 1), 3, (3, 1))}, "broker 3 leads t-0"),
@@ -141,7 +175,8 @@ def test_every_other_broker_that_may_run_is_asked() -> None:
         return held_by(3, SAFE)
 
     for seen in (dead(), broker(1, running=False)(dead()), broker(1, running=WHY)(dead())):
-        cluster = RecordingCluster(seen, registered(gone=True)(seen), answers={see_held: held, unregister_broker: True})
+        looks = (seen, seen, registered(gone=True)(seen))
+        cluster = RecordingCluster(*looks, answers={see_held: held, unregister_broker: True})
         unregister(run_on(cluster, broker=3))
     assert asked == [1, 2, 2, 1, 2]
 

@@ -64,8 +64,8 @@ def unregister(run: Run) -> dict[str, Any]:
         run.already_done(reading.stage, Step.UNREGISTER, f"broker {node} is not registered")
         return {"changed": False}
     UNREGISTERING.table.require(Step.UNREGISTER, reading)
-    run.signatures.require(UNREGISTERING, GATE, seen, exhibit=digest(node, found))
     _require_may(run, seen)
+    _require_still(run)
     run.signatures.begins(GATE)
     began = datetime.now(UTC)
     changed = bool(run.cluster.do(unregister_broker, node, would=[act]))
@@ -90,9 +90,20 @@ def _held(run: Run, seen: ClusterObservation) -> Held:
 
 
 def _require_may(run: Run, seen: ClusterObservation) -> None:
+    _require_gone(run, seen)
+    require_nothing_lost(_node(run), _held(run, seen))
+
+
+def _require_still(run: Run) -> None:
+    """By a new look: the brokers' answers take their time, and the broker may have come back meanwhile."""
+    seen, node = run.cluster.settled(), _node(run)
+    _require_gone(run, seen)
+    run.signatures.require(UNREGISTERING, GATE, seen, exhibit=digest(node, require_registered(node, seen)))
+
+
+def _require_gone(run: Run, seen: ClusterObservation) -> None:
     require_no_voter(_node(run), seen)
     require_gone(_node(run), seen)
-    require_nothing_lost(_node(run), _held(run, seen))
 
 
 def _see_it_gone(run: Run, node: int) -> None:
