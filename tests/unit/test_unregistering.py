@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from observations import SPEC, WHY, Spoil, broker, nobody, observation, part
+from observations import SPEC, WHY, Spoil, both, broker, nobody, observation, part
 from recording import Ports, RecordingCluster, run_on
 
-from kraft_runbook.brokers.unregistering import Held, digest, held_by, page, registration, worst
+from kraft_runbook.brokers.unregistering import Held, digest, held_by, may_know, page, registration, worst
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures.see_held import see_held
 from kraft_runbook.procedures.unregister_broker import unregister_broker
@@ -174,11 +174,38 @@ def test_every_other_broker_that_may_run_is_asked() -> None:
         asked.extend(each.id for each in brokers)
         return held_by(3, SAFE)
 
-    for seen in (dead(), broker(1, running=False)(dead()), broker(1, running=WHY)(dead())):
+    silent = broker(1, running=WHY)(dead())
+    for seen in (dead(), broker(1, running=False)(dead()), silent, registered(1, fenced=True)(silent)):
         looks = (seen, seen, registered(gone=True)(seen))
         cluster = RecordingCluster(*looks, answers={see_held: held, unregister_broker: True})
         unregister(run_on(cluster, broker=3))
-    assert asked == [1, 2, 2, 1, 2]
+    assert asked == [1, 2, 2, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("of_2", "asked"),
+    [
+        (both(broker(2, running=WHY), registered(2, fenced=True)), False),
+        (both(broker(2, running=WHY), registered(2, gone=True)), False),
+        (both(broker(2, running=WHY), registered(2, fenced=False)), True),
+        (both(broker(2, running=Unread("late", out_of_time=True)), registered(2, fenced=True)), True),
+        (both(broker(2, running=True), registered(2, fenced=True)), True),
+        (both(broker(2, running=True, silent=True), registered(2, fenced=True)), True),
+        (both(broker(2, running=WHY), part(quorum=WHY)), True),
+        (broker(2, running=False), False),
+    ],
+)
+def test_one_whose_host_is_gone_too_is_not_asked_for_ever(of_2: Spoil, asked: bool) -> None:
+    assert may_know(2, of_2(dead())) is asked
+
+
+def test_one_that_does_not_answer_may_be_taken_out_of_the_cluster_file() -> None:
+    def seen_by(_: object, asked: Broker, **__: object) -> AssignmentSeen:
+        raise Unreachable(f"{asked.named} did not answer", way_out="start it")
+
+    with pytest.raises(Unreachable) as error:
+        see_held(SPEC, 3, SPEC.brokers[:1], secrets=nobody, seen_by=seen_by)
+    assert error.value.way_out == "start it; or take that broker out of the cluster file, where it is gone"
 
 
 def test_what_others_hold_of_a_leaderless_partition_is_not_its_affair() -> None:

@@ -50,6 +50,20 @@ def worst(views: Iterable[Held]) -> Held:
     return Held(tuple(sorted(leads)), tuple(sorted(alone)), replicas)
 
 
+def may_know(broker: int, seen: ClusterObservation) -> bool:
+    """Whether another broker is asked. Not one whose port is closed: it answers nobody. Nor one whose host does not
+    answer while the log shows it fenced or not registered: where a whole rack is lost, its brokers are unregistered one
+    after another, and none of them would ever answer for the next.
+    """
+    runs = seen.brokers[broker].running
+    if was_read(runs):
+        return runs
+    if runs.out_of_time or not was_read(seen.quorum):
+        return True
+    found = seen.quorum.registrations.get(broker)
+    return found is not None and not found.fenced
+
+
 def registration(broker: int, seen: ClusterObservation) -> BrokerRegistration | None:
     """The broker's registration in the metadata log; None where it has none. Raises Refused where that is not known."""
     if not was_read(seen.quorum):

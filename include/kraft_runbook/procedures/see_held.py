@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kraft_runbook.brokers.unregistering import Held, held_by, worst
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen_by
 from kraft_runbook.io.secrets import Secrets
 
@@ -33,5 +33,14 @@ def see_held(
             f"no other broker runs, so what broker {broker} holds is not known",
             way_out="start the others first, then clear this task",
         )
+
+    def said(by: Broker) -> Held:
+        try:
+            return held_by(broker, seen_by(spec, by, secrets=secrets).partitions)
+        except Unreachable as error:
+            raise Unreachable(
+                error.problem, way_out=f"{error.way_out}; or take that broker out of the cluster file, where it is gone"
+            ) from None
+
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return worst(pool.map(lambda each: held_by(broker, seen_by(spec, each, secrets=secrets).partitions), asked))
+        return worst(pool.map(said, asked))

@@ -9,6 +9,7 @@ from kraft_runbook.brokers.operation import GATE, UNREGISTERING, Step
 from kraft_runbook.brokers.unregistering import (
     Held,
     digest,
+    may_know,
     page,
     registration,
     require_gone,
@@ -83,9 +84,8 @@ def _node(run: Run) -> int:
 
 
 def _held(run: Run, seen: ClusterObservation) -> Held:
-    """By every other broker that may run: one that is down answers nobody."""
     node = _node(run)
-    others = [each for each in run.spec.brokers if each.id != node and seen.brokers[each.id].running is not False]
+    others = [each for each in run.spec.brokers if each.id != node and may_know(each.id, seen)]
     return run.cluster.ask(see_held, node, others)
 
 
