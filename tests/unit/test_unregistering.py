@@ -9,7 +9,16 @@ import pytest
 from observations import SPEC, WHY, Spoil, both, broker, nobody, observation, part
 from recording import Ports, RecordingCluster, run_on
 
-from kraft_runbook.brokers.unregistering import Held, digest, held_by, may_know, page, registration, worst
+from kraft_runbook.brokers.unregistering import (
+    Held,
+    digest,
+    held_by,
+    may_know,
+    page,
+    registration,
+    require_nothing_lost,
+    worst,
+)
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
@@ -57,7 +66,7 @@ def taken(
     *shown: ClusterObservation, partitions: Any = SAFE, node: int | None = 3, answer: Any = True, ports: Any = None
 ) -> tuple[RecordingCluster, Any]:
     """``shown``: the first look is made twice, before the other brokers are asked and after."""
-    answers = {see_held: lambda node, asked: held_by(node, partitions), unregister_broker: answer}
+    answers = {see_held: lambda node, asked: held_by(node, partitions, by=1), unregister_broker: answer}
     cluster = RecordingCluster(shown[0], *shown, answers=answers)
     try:
         return cluster, unregister(run_on(cluster, ports, broker=node))
@@ -115,7 +124,7 @@ def test_one_that_comes_back_while_the_others_are_asked_is_left_registered(
 ) -> None:
     def held(node: int, _: Any) -> Held:
         vars(cluster)["shown"][:] = [meanwhile]
-        return held_by(node, SAFE)
+        return held_by(node, SAFE, by=1)
 
     cluster = RecordingCluster(dead(), answers={see_held: held, unregister_broker: True})
     with pytest.raises(Refused, match=why):
@@ -128,7 +137,7 @@ def test_the_signature_is_asked_for_what_is_registered_once_the_others_have_answ
 
     def held(node: int, _: Any) -> Held:
         vars(cluster)["shown"][:] = [again, registered(gone=True)(again)]
-        return held_by(node, SAFE)
+        return held_by(node, SAFE, by=1)
 
     cluster = RecordingCluster(dead(), answers={see_held: held, unregister_broker: True})
     unregister(run_on(cluster, ports, broker=3))
@@ -160,11 +169,26 @@ def test_what_any_broker_says_that_runs_counts_and_not_what_one_says_that_lags_b
         return AssignmentSeen("c", {}, {**SAFE, T2: BEFORE if asked.id == stale else WORSE})
 
     found = see_held(SPEC, 3, SPEC.brokers[:2], secrets=nobody, seen_by=seen_by)
-    assert (found.leads, found.alone, found.replicas) == ((), (T2,), 2)
+    assert found == Held({}, {T2: frozenset({3 - stale})}, 2, frozenset({1, 2}))
     leads = {T1: PartitionSeen((3, 2), 3, (3, 2))}
-    assert worst([held_by(3, SAFE), held_by(3, leads)]) == Held((T1,), (), 1)
+    assert worst([held_by(3, SAFE, by=1), held_by(3, leads, by=2)]).leads == {T1: frozenset({2})}
     with pytest.raises(Refused, match="no other broker runs"):
         see_held(SPEC, 3, (), secrets=nobody, seen_by=seen_by)
+
+
+def test_a_refusal_says_by_whose_word_where_the_brokers_differ() -> None:
+    leads, alone = {T1: PartitionSeen((3, 2), 3, (3, 2))}, {T2: WORSE}
+    for stale, why in (
+        (leads, "broker 3 leads t-1 by the word of broker 7, and not of brokers 1, 2"),
+        (alone, "no other replica could lead t-2 by the word of broker 7, and not of brokers 1, 2: what broker 3"),
+    ):
+        with pytest.raises(Refused) as error:
+            require_nothing_lost(3, worst([held_by(3, SAFE, by=n) for n in (1, 2)] + [held_by(3, stale, by=7)]))
+        assert error.value.problem.startswith(why), error.value
+        assert error.value.way_out.startswith("restart the one of them that may have stopped following"), error.value
+    with pytest.raises(Refused) as error:
+        require_nothing_lost(3, worst([held_by(3, {**leads, T0: WORSE}, by=1), held_by(3, {T1: leads[T1]}, by=2)]))
+    assert error.value.problem == "broker 3 leads t-1" and error.value.way_out.startswith("wait until others lead")
 
 
 def test_every_other_broker_that_may_run_is_asked() -> None:
@@ -172,7 +196,7 @@ def test_every_other_broker_that_may_run_is_asked() -> None:
 
     def held(_: int, brokers: Any) -> Held:
         asked.extend(each.id for each in brokers)
-        return held_by(3, SAFE)
+        return held_by(3, SAFE, by=1)
 
     silent = broker(1, running=WHY)(dead())
     for seen in (dead(), broker(1, running=False)(dead()), silent, registered(1, fenced=True)(silent)):
@@ -247,10 +271,10 @@ def test_the_signature_is_for_the_registration_that_was_shown() -> None:
 
 
 def test_the_gate_shows_what_stays_and_whether_anybody_looked_for_the_process() -> None:
-    cluster = RecordingCluster(dead(), answers={see_held: held_by(3, SAFE)})
+    cluster = RecordingCluster(dead(), answers={see_held: held_by(3, SAFE, by=1)})
     (shown,) = shows_broker(run_on(cluster, broker=3)).exhibits
     assert "Partitions with a replica on it: 1." in shown.rendered and "It is in the cluster file" in shown.rendered
     found = registration(3, dead())
     assert found is not None
-    nobody_looked = page(9, found, held_by(9, SAFE), declared=False)
+    nobody_looked = page(9, found, held_by(9, SAFE, by=1), declared=False)
     assert "nobody looked for its process" in nobody_looked and "No partition has a replica on it" in nobody_looked

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
-from kraft_runbook.cluster.naming import name_ids, some
+from kraft_runbook.cluster.naming import name_ids, nodes, some
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.quorum_seen import BrokerRegistration
 from kraft_runbook.errors import Refused
@@ -19,35 +19,51 @@ from kraft_runbook.runbook.digests import sha256_of
 AGAIN = "then clear this task"
 
 
+Said = Mapping[TopicPartition, frozenset[int]]
+"""Partitions, and the brokers that say so of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What a broker holds by a look at every partition. ``leads``: partitions that it leads. ``alone``: those that
     nobody leads, or that have no other replica in sync. ``replicas``: how many partitions have a replica on it.
+    ``asked``: by the word of these brokers.
     """
 
-    leads: tuple[TopicPartition, ...]
-    alone: tuple[TopicPartition, ...]
+    leads: Said
+    alone: Said
     replicas: int
+    asked: frozenset[int]
 
 
-def held_by(broker: int, partitions: Mapping[TopicPartition, PartitionSeen]) -> Held:
-    """``partitions``: all of the cluster's."""
+def held_by(broker: int, partitions: Mapping[TopicPartition, PartitionSeen], *, by: int) -> Held:
+    """``partitions``: all of the cluster's, as the broker ``by`` knows them."""
     its = {name: seen for name, seen in sorted(partitions.items()) if broker in seen.replicas}
+    says = frozenset({by})
     return Held(
-        tuple(name for name, seen in its.items() if seen.leader == broker),
-        tuple(name for name, seen in its.items() if seen.leader is None or not set(seen.isr) - {broker}),
+        {name: says for name, seen in its.items() if seen.leader == broker},
+        {name: says for name, seen in its.items() if seen.leader is None or not set(seen.isr) - {broker}},
         len(its),
+        says,
     )
 
 
 def worst(views: Iterable[Held]) -> Held:
     """What a broker may hold by the words of several: it leads a partition, or is alone there, where any says so."""
-    leads, alone, replicas = set[TopicPartition](), set[TopicPartition](), 0
-    for each in views:
-        leads.update(each.leads)
-        alone.update(each.alone)
-        replicas = max(replicas, each.replicas)
-    return Held(tuple(sorted(leads)), tuple(sorted(alone)), replicas)
+    every = list(views)
+    return Held(
+        _together(each.leads for each in every),
+        _together(each.alone for each in every),
+        max(each.replicas for each in every),
+        frozenset().union(*(each.asked for each in every)),
+    )
+
+
+def _together(views: Iterable[Said]) -> Said:
+    found: dict[TopicPartition, frozenset[int]] = {}
+    for name, says in (each for view in views for each in view.items()):
+        found[name] = found.get(name, frozenset()) | says
+    return dict(sorted(found.items()))
 
 
 def may_know(broker: int, seen: ClusterObservation) -> bool:
@@ -125,16 +141,33 @@ def require_no_voter(broker: int, seen: ClusterObservation) -> None:
 def require_nothing_lost(broker: int, held: Held) -> None:
     """Raises Refused where the broker leads a partition, or might have what no other replica has."""
     if held.leads:
+        which, first = _by_whose_word(held.leads, held.asked)
         raise Refused(
-            f"broker {broker} leads {some(held.leads)}",
-            way_out=f"wait until others lead (kraft-runbook observe), {AGAIN}",
+            f"broker {broker} leads {which}",
+            way_out=f"{first}wait until others lead (kraft-runbook observe), {AGAIN}",
         )
     if held.alone:
+        which, first = _by_whose_word(held.alone, held.asked)
         raise Refused(
-            f"no other replica could lead {some(held.alone)}: what broker {broker} holds of it may exist nowhere else",
-            way_out=f"start broker {broker} once more and move its replicas (reassign_partitions); where its data is"
-            f" lost, make the replicas anew or delete the topic, {AGAIN}",
+            f"no other replica could lead {which}: what broker {broker} holds of it may exist nowhere else",
+            way_out=f"{first}start broker {broker} once more and move its replicas (reassign_partitions); where its"
+            f" data is lost, make the replicas anew or delete the topic, {AGAIN}",
         )
+
+
+def _by_whose_word(said: Said, asked: frozenset[int]) -> tuple[str, str]:
+    """Of which partitions a refusal tells, and what comes first on the way out. Told are those of which most brokers
+    say it; where not all do, it is a question who is right.
+    """
+    by = max(said.values(), key=len)
+    which = some(name for name, says in said.items() if says == by)
+    if by == asked:
+        return which, ""
+    which += f" by the word of {nodes('broker', by)}, and not of {nodes('broker', asked - by)}"
+    return (
+        which,
+        f"restart the one of them that may have stopped following the metadata log (KRB-QRM-012), {AGAIN}; or ",
+    )
 
 
 def digest(broker: int, found: BrokerRegistration) -> str:

@@ -36,7 +36,7 @@ def see_held(
 
     def said(by: Broker) -> Held:
         try:
-            return held_by(broker, seen_by(spec, by, secrets=secrets).partitions)
+            return held_by(broker, seen_by(spec, by, secrets=secrets).partitions, by=by.id)
         except Unreachable as error:
             raise Unreachable(
                 error.problem, way_out=f"{error.way_out}; or take that broker out of the cluster file, where it is gone"
