@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from observations import SPEC, observation, part, quorum, with_quorum
+from observations import SPEC, WHY, both, broker, observation, part, quorum, with_quorum
 from pydantic import ValidationError
 from recording import AT, RecordingCluster
 
@@ -34,9 +34,11 @@ from kraft_runbook.migration.conditions import (
     CANARY_HOLDS_IN_KRAFT,
 )
 from kraft_runbook.migration.plan import make_plan
+from kraft_runbook.restart import conditions as restart
 from kraft_runbook.runbook.canary import canary_holds, first_and_watched, missing_numbers
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.software import conditions as software
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
@@ -259,6 +261,47 @@ def test_one_that_is_put_back_by_hand_is_not_taken_for_a_roll_that_has_gone_on()
             TO_KRAFT,
         )
     assert run_wait(waits(hybrid, seen, hybrid)) == 65.0, "the soak counts from the last look at which it was not"
+
+
+def in_kraft(at: datetime) -> ClusterObservation:
+    """Every broker, on the Kafka that the cluster file names."""
+    whole = part(observed_at=at)(observation(Phase.KRAFT, CANARY))
+    return both(*(broker(i, metrics=GOOD, software_version=CANARY.kafka.version) for i in CANARY.broker_ids))(whole)
+
+
+@pytest.mark.parametrize(
+    ("roll", "good", "untold"),
+    [
+        (TO_HYBRID, hybrid, part(quorum=WHY)),
+        (TO_HYBRID, hybrid, broker(2, mode=WHY)),
+        (TO_HYBRID, hybrid, both(part(quorum=WHY), broker(2, mode=WHY))),
+        ((restart.CANARY_HOLDS, restart.BROKER_BACK), seen, part(zookeeper=WHY)),
+        ((restart.CANARY_HOLDS, restart.BROKER_BACK), hybrid, broker(2, mode=WHY)),
+        ((software.CANARY_HOLDS, software.BROKER_ON_FORMER), in_kraft, part(quorum=WHY)),
+        ((software.CANARY_HOLDS, software.BROKER_ON_FORMER), in_kraft, broker(2, software_version=WHY)),
+    ],
+    ids=["quorum", "mode", "quorum and mode", "ZooKeeper", "mode in a restart", "quorum in an upgrade", "version"],
+)
+def test_a_look_that_can_t_tell_of_the_registration_neither_adds_to_the_soak_nor_begins_it_again(
+    roll: tuple[Condition, Condition],
+    good: Callable[[datetime], ClusterObservation],
+    untold: Callable[[ClusterObservation], ClusterObservation],
+) -> None:
+    def hidden(at: datetime) -> ClusterObservation:
+        return untold(good(at))
+
+    assert run_wait(waits(*[good] * 8, hidden, good), roll) == 65.0
+    assert run_wait(waits(*[good] * 5, *[hidden] * 4, good), roll) == 80.0
+    with pytest.raises(StepFailed, match="the deadline of 160 s has passed"):
+        run_wait(waits(*[good] * 11, hidden), roll)
+
+
+def test_a_look_that_can_t_tell_excuses_nothing_that_was_read() -> None:
+    """At the looks without the quorum: another mode, a port that is closed, another broker that is out of ISRs."""
+    unread, back = part(quorum=WHY), [hybrid] * 11
+    for other in (seen, lambda at: broker(2, running=False)(hybrid(at)), lambda at: short(at, {3: 1}, b2=1)):
+        assert run_wait(waits(*back, lambda at, other=other: unread(other(at)), hybrid)) == 115.0
+    assert run_wait(waits(*back, lambda at: unread(hybrid(at)), seen, hybrid)) == 120.0, "it was put back meanwhile"
 
 
 def test_a_registration_that_is_away_at_one_look_late_in_the_soak_stops_nothing() -> None:

@@ -37,7 +37,8 @@ def _broker_back(
     mode = seen.brokers[node].mode
     if was_read(mode):
         return broker_registered(seen, spec, node, mode, earlier=earlier, kraft_counts=False)
-    return exited_broker(seen, earlier, node) or Progress(False, f"waiting for broker {node} to answer: {mode.reason}")
+    told = f"waiting for broker {node} to answer: {mode.reason}"
+    return exited_broker(seen, earlier, node) or Progress(False, told, unread=True)
 
 
 def _in_sync(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None) -> Progress:

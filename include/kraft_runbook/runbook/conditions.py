@@ -18,13 +18,15 @@ from kraft_runbook.cluster.spec import ClusterSpec
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Whether the condition holds and, if not, who or what is missing. ``hopeless``: waiting longer can't help.
-    ``far``: what is waited for and how far it is, in a number that rises; None where nothing tells.
+    ``far``: what is waited for and how far it is, in a number that rises; None where nothing tells. ``unread``: not
+    done only because the look did not read what would tell; all that it read is as wanted.
     """
 
     done: bool
     waiting_for: str = ""
     hopeless: bool = False
     far: tuple[str, int] | None = None
+    unread: bool = False
 
 
 DONE = Progress(True)

@@ -90,22 +90,23 @@ def broker_registered(
         and is_registered(seen, node_id, state.mode)
     ):
         return DONE
+    store_unread = not was_read(seen.zookeeper if mode is BrokerMode.ZOOKEEPER else seen.quorum)
+    may_run_in = [each for each in wanted if not was_read(state.mode) or state.mode == each]
+    unread = any(store_unread or is_registered(seen, node_id, each) for each in may_run_in)
     there = sum(
         1 for b in seen.brokers.values() if was_read(b.mode) and b.mode in wanted and is_registered(seen, b.id, b.mode)
     )
     now = f"it is in {state.mode} mode" if was_read(state.mode) else state.mode.reason
     if mode is BrokerMode.ZOOKEEPER:
-        return Progress(
-            False, f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}"
-        )
+        told = f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}"
+        return Progress(False, told, unread=unread)
     as_what = "as migrating" if mode is BrokerMode.HYBRID else "in KRaft mode"
     if was_read(seen.quorum) and node_id in seen.quorum.registrations and seen.quorum.registrations[node_id].fenced:
         now += ", its registration is fenced (if that lasts, restart this broker by hand: docs/reliability.md)"
     elif not was_read(seen.quorum):
         now += f"; the quorum: {seen.quorum.reason}"
-    return Progress(
-        False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}"
-    )
+    told = f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}"
+    return Progress(False, told, unread=unread)
 
 
 def is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> bool:

@@ -47,7 +47,7 @@ def _shows(who: str, shown: object, version: str) -> Progress | None:
     if shown == version:
         return None
     now = f"it shows {shown}" if was_read(shown) else f"its version is not known: {getattr(shown, 'reason', shown)}"
-    return Progress(False, f"waiting for {who} to run Kafka {version}: {now}")
+    return Progress(False, f"waiting for {who} to run Kafka {version}: {now}", unread=not was_read(shown))
 
 
 def target_version(spec: ClusterSpec) -> str:

@@ -56,9 +56,10 @@ class Wait:
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
-    deadline, unless waiting for the condition itself can't help. ``advice``: what to do where it is in vain
-    (``Operation.way_out``). ``cluster.tell`` gets the message that names who is missing, when it changes and every
-    10 s.
+    deadline, unless waiting for the condition itself can't help. A look that did not read what tells of ``first``
+    adds nothing to the time held, and takes nothing from it, while the condition itself holds. ``advice``: what to do
+    where it is in vain (``Operation.way_out``). ``cluster.tell`` gets the message that names who is missing, when it
+    changes and every 10 s.
     """
 
     cluster: Observed
@@ -130,10 +131,12 @@ class Wait:
 
     def _held_for(self, progress: Progress) -> float:
         """Seconds that the condition held without a break, as far as it was looked at: a long time between two looks
-        counts as ``UNSEEN`` seconds.
+        counts as ``UNSEEN`` seconds, and a look that did not read what would tell as none.
         """
         now, before = self.cluster.now(), self._looked
         self._looked = now
+        if progress.unread:
+            return self._held
         self._held = self._held + min(max(0.0, now - before), UNSEEN) if progress.done and before is not None else 0.0
         return self._held
 
@@ -160,7 +163,9 @@ class Wait:
         if self.first_held is None:
             return condition, deadline, progress
         deadline += self.deadline
-        return (self.condition, deadline, own) if progress.done or own.hopeless else (condition, deadline, progress)
+        if progress.done or own.hopeless:
+            return self.condition, deadline, own
+        return condition, deadline, replace(progress, unread=progress.unread and own.done)
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
         """The last look at least ``LIVENESS_SECONDS`` ago, else the first look. ZooKeeper must now hold what was
