@@ -5,19 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from observations import WHY, Spoil, a_controller, both, broker, ended, topics, with_quorum
+from observations import (
+    SPEC as LAB,
+)
+from observations import (
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    ended,
+    gauges,
+    observation,
+    quorum,
+    topics,
+    with_quorum,
+    zookeeper,
+)
 from recording import RecordingCluster, run_on
 from test_software_steps import SPEC
 from test_upgrade_checks import cluster
 
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, ZkMigrationState
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.health import serves_unreached
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.stages import Gate
-from kraft_runbook.steps.node_step import ENDED_WITHIN, passes_over_none, take_step
+from kraft_runbook.steps.node_step import ENDED_WITHIN, ended_within, passes_over_none, take_step
 from kraft_runbook.steps.restart import ACTIVE_CONTROLLER, BROKER, CONTROLLER
 from kraft_runbook.steps.software import BROKER_UP, CONTROLLER_BACK
 
@@ -128,3 +145,55 @@ def test_a_controller_that_has_not_fetched_for_long_has_ended() -> None:
     seen = both(a_controller(102, running=False), fetched(102, 6))(ROLLED)
     at = RecordingCluster(seen, spec=SPEC, answers={require_readable: None})
     assert take_step(run_on(at), CONTROLLER_BACK, 102)["changed"] and at.paused == 0
+
+
+# -- before the copy, where the quorum fences nobody -------------------------------------------------------------------
+
+
+def waiting_for_the_copy(*live: int) -> ClusterObservation:
+    """Broker 2's port refuses, the quorum has it registered unfenced, and these brokers are in ZooKeeper."""
+    seen = observation(Phase.PRE_MIGRATION)
+    registered = quorum(LAB, BrokerMode.HYBRID, ZkMigrationState.PRE_MIGRATION).registrations
+    znodes = {i: each for i, each in seen.zookeeper.brokers.items() if i in live}  # type: ignore[union-attr]
+    return both(broker(2, running=False), zookeeper(brokers=znodes), with_quorum(registrations=registered))(seen)
+
+
+@pytest.mark.parametrize("unclear", [False, True])
+def test_before_the_copy_a_broker_has_ended_once_its_session_with_zookeeper_has(unclear: bool) -> None:
+    mute = both(a_controller(102, metrics=WHY), with_quorum(migration_state_record=None))
+    crashed, lasting = waiting_for_the_copy(1, 3), waiting_for_the_copy(1, 2, 3)
+    if unclear:
+        crashed, lasting = mute(crashed), mute(lasting)
+    assert serves_unreached(crashed, LAB, 2) is None
+    assert serves_unreached(lasting, LAB, 2) == "its session with ZooKeeper lasts"
+    assert serves_unreached(replace(lasting, zookeeper=WHY), LAB, 2) is None, "nothing tells it"
+    copied = both(gauges(101, zk_migration_state=ZkMigrationState.MIGRATION))(crashed)
+    assert serves_unreached(copied, LAB, 2) == "it is registered as a broker, and the controller has not fenced it"
+
+
+def test_a_broker_that_crashed_before_the_copy_is_restarted() -> None:
+    lasting, crashed = waiting_for_the_copy(1, 2, 3), waiting_for_the_copy(1, 3)
+    at = RecordingCluster(*[lasting] * 4, crashed, spec=LAB)
+    step = replace(BROKER, guard=lambda _: None)
+    assert take_step(run_on(at, nodes="both"), step, 2)["changed"] and at.paused == 4 * LAB.deadlines.poll
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, ENDED_WITHIN),
+        ({"controller_properties": {"broker.session.timeout.ms": "60000"}}, 65),
+        ({"broker_properties": {"zookeeper.session.timeout.ms": "40000"}}, 45),
+        ({"quorum_health": LAB.quorum_health.model_copy(update={"silent": 50_000})}, 55),
+        ({"deadlines": LAB.deadlines.model_copy(update={"poll": 70.0})}, ENDED_WITHIN),
+    ],
+)
+def test_a_closed_port_is_waited_for_as_long_as_a_session_lasts_and_looked_at_again(
+    changes: dict[str, object], seconds: float
+) -> None:
+    spec = LAB.model_copy(update=changes)
+    assert ended_within(spec, 2) == seconds
+    at = RecordingCluster(waiting_for_the_copy(1, 2, 3), spec=spec)
+    with pytest.raises(Refused, match="serves: its session with ZooKeeper lasts") as refused:
+        take_step(run_on(at, nodes="both"), replace(BROKER, guard=lambda _: None), 2)
+    assert at.paused == max(seconds, spec.deadlines.poll) and "start its service by hand" in refused.value.way_out

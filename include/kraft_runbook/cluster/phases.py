@@ -116,6 +116,19 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
     return _without_a_migration_state(seen)
 
 
+def awaits_the_copy(seen: ClusterObservation) -> bool:
+    """Whether ZooKeeper's controller still leads, and migration controllers wait: in PRE_MIGRATION, and where a gauge
+    says so, none a later state, and what is silent leaves the phase UNKNOWN.
+    """
+    if detect_phase(seen).phase is Phase.PRE_MIGRATION:
+        return True
+    shown = {each.metrics.zk_migration_state for each in seen.controllers.values() if was_read(each.metrics)}
+    return ZkMigrationState.PRE_MIGRATION in shown and not shown & {
+        ZkMigrationState.MIGRATION,
+        ZkMigrationState.POST_MIGRATION,
+    }
+
+
 def known_phase(seen: ClusterObservation) -> Phase:
     """Raises Unreachable where a look proves none."""
     reading = detect_phase(seen)

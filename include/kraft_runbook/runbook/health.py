@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import awaits_the_copy
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import DONE, Missing, Progress, first_missing
 from kraft_runbook.runbook.lag import following, unaware_brokers, voters_behind
@@ -150,18 +151,30 @@ def out_of_sync(
 
 def serves_unreached(seen: ClusterObservation, spec: ClusterSpec, node_id: int) -> str | None:
     """What shows that a node serves though its port refuses connections from here, as behind a firewall: its broker is
-    registered and not fenced, or its controller leads, or has just fetched. None where its port is open, and where the
-    quorum can't be read.
+    registered and not fenced, or its controller leads, or has just fetched. None where its port is open, and where
+    what would show it can't be read.
     """
+    broker, controller = seen.brokers.get(node_id), seen.controllers.get(node_id)
+    if broker is not None and broker.running is False and (shown := _serves_as_broker(seen, node_id)):
+        return shown
     if not was_read(seen.quorum):
         return None
-    broker, controller = seen.brokers.get(node_id), seen.controllers.get(node_id)
-    held = seen.quorum.registrations.get(node_id)
-    if broker is not None and broker.running is False and held is not None and not held.fenced:
-        return "it is registered as a broker, and the controller has not fenced it"
     if controller is not None and controller.running is False and following(seen, spec, node_id):
         return "it leads the quorum" if node_id == seen.quorum.leader_id else "it fetches from the quorum's leader"
     return None
+
+
+def _serves_as_broker(seen: ClusterObservation, node_id: int) -> str | None:
+    """Before the metadata is copied the quorum fences nobody: rescheduleMaybeFenceStaleBrokers lacks
+    RUNS_IN_PREMIGRATION (3.9.2). Only the session with ZooKeeper ends then.
+    """
+    if awaits_the_copy(seen):
+        live = was_read(seen.zookeeper) and node_id in seen.zookeeper.brokers
+        return "its session with ZooKeeper lasts" if live else None
+    held = seen.quorum.registrations.get(node_id) if was_read(seen.quorum) else None
+    if held is None or held.fenced:
+        return None
+    return "it is registered as a broker, and the controller has not fenced it"
 
 
 def exited_broker(seen: ClusterObservation, earlier: ClusterObservation | None, node_id: int) -> Progress | None:

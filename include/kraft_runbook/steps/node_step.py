@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.node_properties import controller_properties
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.quorum.faults import session_timeout_ms
 from kraft_runbook.runbook.changes import state_of, unread_now
 from kraft_runbook.runbook.health import serves_unreached
 from kraft_runbook.runbook.operation import Operation
@@ -24,10 +27,11 @@ from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.run import Run
 
 ENDED_WITHIN = 30.0
-"""Seconds in which the quorum knows of a node that has just ended: it fences a broker after 9 s without a heartbeat
-(broker.session.timeout.ms), and a controller that does not fetch is silent after 5 s (quorum_health.silent); both are
-defaults.
-"""
+"""Seconds in which it is known of a node that it has ended, where the cluster file sets nothing longer."""
+KNOWN_LATE = 5.0
+"""Seconds from the end of a session until a look shows it."""
+BROKER_SESSION = ("broker.session.timeout.ms", 9_000)
+"""The controllers' property, and Kafka's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +143,28 @@ def look_at(run: Run, step: NodeStep, node: int) -> Look:
         run.cluster.tell(f"looking again, this may be over in a moment: {'; '.join(unclear)}")
         run.cluster.pause(run.spec.deadlines.poll)
         seen = run.cluster.observe()
-    for _ in range(int(ENDED_WITHIN / run.spec.deadlines.poll)):
-        if not (shown := serves_unreached(seen, run.spec, node)):
-            break
+    until = run.cluster.now() + ended_within(run.spec, node)
+    while (shown := serves_unreached(seen, run.spec, node)) and run.cluster.now() < until:
         run.cluster.tell(f"node {node} refuses connections, and {shown}: waiting until it is known to have ended")
         run.cluster.pause(run.spec.deadlines.poll)
         seen = run.cluster.observe()
     first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
     companions = run.spec.batch_of(node) - {node} if step.batched else frozenset()
     return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions, step.anew)
+
+
+def ended_within(spec: ClusterSpec, node: int) -> float:
+    """Seconds in which it is known of this node that it has ended: a broker's session with the quorum or with ZooKeeper
+    is over, and a controller that does not fetch counts as silent (``quorum_health.silent``).
+    """
+    key, default = BROKER_SESSION
+    declared = [
+        java_int(trim(controller_properties(spec, each, ControllerMode.KRAFT).get(key, "")))
+        for each in spec.controllers
+    ]
+    sessions = [default if each is None else each for each in declared]
+    in_zookeeper = session_timeout_ms(spec, node) if spec.zookeeper else 0
+    return max(ENDED_WITHIN, max(*sessions, spec.quorum_health.silent, in_zookeeper) / 1000 + KNOWN_LATE)
 
 
 def _require_reached(look: Look) -> None:
@@ -158,7 +175,8 @@ def _require_reached(look: Look) -> None:
         raise Refused(
             f"node {look.node} refuses connections from here, and serves: {shown}",
             way_out="let this machine reach its port (the listener's address, a firewall). Where its service starts it"
-            " again and again, or another process has its id, stop that. Then clear this task;"
+            " again and again, or another process has its id, stop that. Where it has ended, start its service by hand."
+            " Then clear this task;"
             f" node {look.node} was not touched",
         )
 
