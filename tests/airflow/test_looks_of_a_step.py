@@ -31,7 +31,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.changes import By, state_of
-from kraft_runbook.runbook.health import serves_unreached
+from kraft_runbook.runbook.health import serves_unreached, unreached_unread
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps.node_step import ENDED_WITHIN, ended_within, passes_over_none, take_step
@@ -101,6 +101,10 @@ def fetched(node: int, seconds: float) -> Spoil:
     return spoil
 
 
+def with_no_quorum(seen: ClusterObservation) -> ClusterObservation:
+    return replace(seen, quorum=WHY)
+
+
 ROLLED = cluster((101, 102, 103, 1))
 OTHERS_SHORT = topics(out_of_sync_by_broker={3: 40})
 SERVES = {
@@ -139,6 +143,33 @@ def test_a_broker_that_has_just_died_is_started_once_the_controller_has_fenced_i
     at = RecordingCluster(died, *[died] * 9, fenced, spec=SPEC, answers={require_readable: None})
     assert take_step(run_on(at), BROKER_UP, 2)["changed"]
     assert at.paused == 10 * SPEC.deadlines.poll
+
+
+@pytest.mark.parametrize("late_at", [(9,), (2, 5, 8, 9)])
+def test_what_the_last_look_behind_a_closed_port_did_not_read_is_looked_at_again(late_at: tuple[int, ...]) -> None:
+    died, fenced = broker(2, running=False)(ROLLED), ended(2)(ROLLED)
+    late = broker(3, software_version=LATE, metrics=LATE)
+    looks = [late(died) if each in late_at else died for each in range(9)]
+    at = RecordingCluster(*looks, late(fenced), fenced, spec=SPEC, answers={require_readable: None})
+    assert take_step(run_on(at), BROKER_UP, 2)["changed"]
+    assert len(at.looks) == 11
+
+
+def test_a_quorum_that_is_not_read_does_not_prove_that_a_node_has_ended_which_just_served() -> None:
+    serves, hidden = broker(2, running=False)(ROLLED), both(broker(2, running=False), with_no_quorum)(ROLLED)
+    at = RecordingCluster(serves, *[hidden] * 5, serves, spec=SPEC)
+    with pytest.raises(Refused, match="refuses connections from here, and serves"):
+        take_step(run_on(at, nodes="both"), replace(BROKER, guard=lambda _: None), 2)
+    assert at.did == [] and at.paused == ENDED_WITHIN
+    before = waiting_for_the_copy(1, 2, 3)
+    for seen, unread in (
+        (before, False),
+        (replace(before, quorum=WHY), False),
+        (replace(before, zookeeper=WHY), True),
+        (hidden, True),
+        (with_no_quorum(ROLLED), False),
+    ):
+        assert unreached_unread(seen, 2) is unread
 
 
 def test_a_controller_that_has_not_fetched_for_long_has_ended() -> None:

@@ -164,6 +164,17 @@ def serves_unreached(seen: ClusterObservation, spec: ClusterSpec, node_id: int) 
     return None
 
 
+def unreached_unread(seen: ClusterObservation, node_id: int) -> bool:
+    """Whether a node's port refuses connections and what would show that it serves (``serves_unreached``) was not read:
+    ZooKeeper for a broker before the copy, else the quorum.
+    """
+    broker, controller = seen.brokers.get(node_id), seen.controllers.get(node_id)
+    if broker is not None and broker.running is False and awaits_the_copy(seen):
+        return not was_read(seen.zookeeper)
+    closed = any(each is not None and each.running is False for each in (broker, controller))
+    return closed and not was_read(seen.quorum)
+
+
 def _serves_as_broker(seen: ClusterObservation, node_id: int) -> str | None:
     """Before the metadata is copied the quorum fences nobody: rescheduleMaybeFenceStaleBrokers lacks
     RUNS_IN_PREMIGRATION (3.9.2). Only the session with ZooKeeper ends then.

@@ -19,7 +19,7 @@ from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.quorum.faults import session_timeout_ms
 from kraft_runbook.runbook.changes import state_of, unread_now
-from kraft_runbook.runbook.health import serves_unreached
+from kraft_runbook.runbook.health import serves_unreached, unreached_unread
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.transitions import Reading
@@ -133,24 +133,37 @@ class NodeStep:
 
 
 def look_at(run: Run, step: NodeStep, node: int) -> Look:
-    """A settled look at the cluster, for this step on this node. What one look did not read is looked at again,
-    ``deadlines.healthy_in_a_row`` times in all: one slow answer of any node must not end a roll.
-    """
-    seen = run.cluster.settled()
-    for _ in range(run.spec.deadlines.healthy_in_a_row - 1):
-        if not (unclear := _unclear(step.operation, seen, run.spec)):
-            break
-        run.cluster.tell(f"looking again, this may be over in a moment: {'; '.join(unclear)}")
-        run.cluster.pause(run.spec.deadlines.poll)
-        seen = run.cluster.observe()
-    until = run.cluster.now() + ended_within(run.spec, node)
-    while (shown := serves_unreached(seen, run.spec, node)) and run.cluster.now() < until:
-        run.cluster.tell(f"node {node} refuses connections, and {shown}: waiting until it is known to have ended")
-        run.cluster.pause(run.spec.deadlines.poll)
-        seen = run.cluster.observe()
+    """A look at the cluster that is believed, for this step on this node (``_believed``)."""
+    seen = _believed(run, step, node)
     first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
     companions = run.spec.batch_of(node) - {node} if step.batched else frozenset()
     return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions, step.anew)
+
+
+def _believed(run: Run, step: NodeStep, node: int) -> ClusterObservation:
+    """A settled look, and further ones while one leaves a question open; the last one answers both. What is not read is
+    looked at again until ``deadlines.healthy_in_a_row`` looks in a row lacked it: one slow answer of any node must not
+    end a roll. A node that serves behind a closed port is, until it would be known to have ended (``ended_within``).
+    """
+    spec, tries = run.spec, run.spec.deadlines.healthy_in_a_row - 1
+    seen, left = run.cluster.settled(), tries
+    shown: str | None = None
+    until: float | None = None
+    while True:
+        unclear = _unclear(step.operation, seen, spec)
+        shown = serves_unreached(seen, spec, node) or (shown if unreached_unread(seen, node) else None)
+        if shown and until is None:
+            until = run.cluster.now() + ended_within(spec, node)
+        if unclear and left:
+            left -= 1
+            run.cluster.tell(f"looking again, this may be over in a moment: {'; '.join(unclear)}")
+        elif shown and until is not None and run.cluster.now() < until:
+            left = left if unclear else tries
+            run.cluster.tell(f"node {node} refuses connections, and {shown}: waiting until it is known to have ended")
+        else:
+            return seen
+        run.cluster.pause(spec.deadlines.poll)
+        seen = run.cluster.observe()
 
 
 def ended_within(spec: ClusterSpec, node: int) -> float:
