@@ -337,11 +337,16 @@ def registration(node_id: int, **changes: Any) -> Spoil:
 
 
 def ended(node_id: int, **changes: Any) -> Spoil:
-    """A broker that has ended: its port refuses, and the quorum has fenced it where it is registered."""
+    """A broker that has ended: its port refuses, its session with ZooKeeper is over, and the quorum has fenced it where
+    it is registered.
+    """
 
     def spoil(seen: ClusterObservation) -> ClusterObservation:
         if not isinstance(seen.quorum, Unread) and node_id in seen.quorum.registrations:
             seen = registration(node_id, fenced=True)(seen)
+        if seen.zookeeper is not None and not isinstance(seen.zookeeper, Unread):
+            there = {i: each for i, each in seen.zookeeper.brokers.items() if i != node_id}
+            seen = replace(seen, zookeeper=replace(seen.zookeeper, brokers=there))
         return broker(node_id, **{"running": False, **changes})(seen)
 
     return spoil
