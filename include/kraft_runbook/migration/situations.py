@@ -20,6 +20,7 @@ from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.unfinished_copy import TELL
 from kraft_runbook.migration.without_zookeeper import MEANS, WITHOUT_A_LEADER
 from kraft_runbook.runbook.conditions import Progress
+from kraft_runbook.runbook.health import STILL_NONE
 
 
 def holding(facts: Facts) -> tuple[Situation, ...]:
@@ -103,11 +104,6 @@ WAITED_FOR_BY_THE_PHASE = Answer("what the next step needs: a condition, or a ga
 NO_MAJORITY = Answer("a majority of the controllers: {missing}; {lost}")
 ITS_LOG = "the log there says why it ended"
 HANGS = "the process hangs or gets no CPU time. If it does not recover, end it and start it again"
-STILL_NONE = (
-    "If names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks"
-    " and files that they have"
-)
-"""As a controller of 4.2.0 needed after DNS had failed (strimzi/strimzi-kafka-operator 12760)."""
 NO_STEP = "No step goes on before the quorum has a leader"
 DIED = Answer(
     "No controller quorum has a leader, and nothing shows that the metadata copy was completed: no topic, config, ACL"

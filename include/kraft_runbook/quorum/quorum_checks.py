@@ -13,6 +13,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.quorum.catalogue import OF_QUORUM, check, event_queues, settle_by_gauge
 from kraft_runbook.quorum.look import Mode, Quorum, Replica, Series
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
+from kraft_runbook.runbook.health import STILL_NONE
 from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, RESTART, not_their_own, way_out
 from kraft_runbook.runbook.warm import WARM_FIX, Warmth, how_far_applied
 
@@ -28,9 +29,8 @@ SNAPSHOT_INTERVAL_MS = 3_600_000
     severity=BLOCKING,
     stages=OF_QUORUM,
     fix=(
-        "start the controllers that are down, or wait for the election; a majority must run and reach each other. If"
-        " names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks"
-        " and files that they have"
+        "start the controllers that are down, or wait for the election; a majority must run and reach each other."
+        f" {STILL_NONE}"
     ),
 )
 def a_controller_leads(seen: Series, spec: ClusterSpec) -> Finding:

@@ -14,6 +14,14 @@ from kraft_runbook.runbook.conditions import DONE, Missing, Progress, first_miss
 from kraft_runbook.runbook.lag import following, unaware_brokers, voters_behind
 from kraft_runbook.runbook.warm import not_warm
 
+STILL_NONE = (
+    "If names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks"
+    " and files that they have"
+)
+"""The last way out where all controllers run, as one of 4.2.0 needed after DNS had failed
+(strimzi/strimzi-kafka-operator 12760).
+"""
+
 
 def quorum_led(seen: ClusterObservation) -> Progress:
     """A leader answers, so a majority runs."""
