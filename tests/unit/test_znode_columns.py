@@ -166,7 +166,7 @@ def topics(draw: st.DrawFn) -> Tree:
     config = draw(
         st.none()
         | st.dictionaries(
-            st.text(st.characters(codec="utf-8"), max_size=5),
+            st.text(st.characters(codec="utf-8"), max_size=5).filter(lambda name: not canonical_rows.is_hidden(name)),
             st.text(st.characters(codec="utf-8"), max_size=5),
             max_size=3,
         )
