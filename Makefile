@@ -128,6 +128,10 @@ faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 test-long: $(VENV) $(JARS) $(JARS4) $(JARS_OLD) $(ARCHIVE) $(LAB_ARCHIVE)
 	$(BIN)/pytest tests/integration tests/playbooks -m long
 
+# Generated examples that no run has tried yet; a failure prints the example.
+test-examples: $(VENV)
+	KRB_NEW_EXAMPLES=yes $(BIN)/pytest --numprocesses $(LANES) --dist loadfile tests/unit
+
 demo: ready
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
 

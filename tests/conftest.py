@@ -19,7 +19,9 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-settings.register_profile("patient", deadline=None)  # a busy machine takes as long as it takes
+# A busy machine takes as long as it takes. Every run tries the same generated examples, so that it says what the change
+# did; KRB_NEW_EXAMPLES=yes tries others, as `make test-examples` does.
+settings.register_profile("patient", deadline=None, derandomize=not os.environ.get("KRB_NEW_EXAMPLES"))
 settings.load_profile("patient")
 logging.getLogger("py4j").setLevel(
     logging.WARNING
