@@ -12,7 +12,7 @@ from kraft_runbook.groups.toggles.operation import TOGGLES
 from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.migration import after_another, kept_ends
 from kraft_runbook.migration.checks import liveness
-from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, render_catalogue
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, DUAL_WRITING, SOAK, render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.standstill import CURE
@@ -90,7 +90,7 @@ _of_gates(
     "It must have gone through finalization, with this cluster file, these versions and this cluster. It blocks where"
     " the file has rehearsal.required_within; else it only warns.",
     "trigger canary_migration__<cluster>, or run kraft-runbook rehearse --cluster <cluster> (docs/rehearsal.md)",
-    None,
+    BEFORE_THE_COPY,
 )
 _of_gates(
     after_another.CODE,
@@ -100,7 +100,7 @@ _of_gates(
     "Asked where the cluster file names another cluster under after. Nothing is asked of that cluster's servers: the"
     " evidence of its runs tells.",
     "migrate the other cluster first, or correct 'after' in the cluster file",
-    None,
+    BEFORE_THE_COPY,
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from observations import SPEC, observation
+from observations import SPEC, a_controller, observation
 from pydantic import ValidationError
 from recording import RecordingCluster
 
@@ -160,12 +160,24 @@ def test_without_a_directory_nothing_is_on_record(tmp_path: Path) -> None:
     assert phases_on_record(tmp_path / "none", "small") == PhasesOnRecord(())
 
 
-@pytest.mark.parametrize(("gate", "asks"), [(Gate.START, True), (Gate.DUAL_WRITE, False)])
-def test_the_start_gate_alone_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate, asks: bool) -> None:
+@pytest.mark.parametrize(
+    ("gate", "phase", "asks"),
+    [
+        (Gate.START, Phase.ZOOKEEPER, True),
+        (Gate.START, Phase.PRE_MIGRATION, True),
+        (Gate.DUAL_WRITE, Phase.HYBRID, False),
+        (Gate.START, Phase.HYBRID, False),
+        (Gate.START, Phase.DUAL_WRITE, False),
+    ],
+)
+def test_the_start_gate_alone_asks_and_none_once_the_metadata_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate, phase: Phase, asks: bool
+) -> None:
+    """A controller that lost its disk then is provisioned behind that gate: the other cluster must not keep it out."""
     monkeypatch.setenv("KRAFT_RUNBOOK_EVIDENCE", str(tmp_path))
     spec = SPEC.model_copy(update={"after": AFTER, "rehearsal": None})
-    cluster = RecordingCluster(observation(Phase.ZOOKEEPER), spec=spec)
-    found = migration_gates._after_another(cluster, gate)
+    seen = a_controller(103, running=False)(observation(phase))
+    found = migration_gates.on_record(RecordingCluster(seen, spec=spec), gate, seen)
     assert [each.code for each in found] == ([CODE] if asks else [])
 
 

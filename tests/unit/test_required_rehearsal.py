@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observations import SPEC, observation
+from observations import SPEC, a_controller, observation
 from recording import RecordingCluster
 
 from kraft_runbook import __version__
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
@@ -21,6 +22,7 @@ from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_rehearsal, still_ahead, that_passed
 from kraft_runbook.evidence.store import append_record, inspect_run, run_name
 from kraft_runbook.io.own_code import version_of_code
+from kraft_runbook.migration.ahead import is_behind
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.procedures.last_rehearsal import check_rehearsal
 from kraft_runbook.rehearsal.required import CODE, judged
@@ -291,18 +293,39 @@ def test_the_dashboard_shows_a_rehearsal_as_good_where_it_passed_alone(
 # -- at the gate -------------------------------------------------------------------------------------------------------
 
 
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate, **settings: Any) -> tuple[CheckResult, ...]:
+AT_REST = observation(Phase.ZOOKEEPER)
+
+
+def asked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gate: Gate,
+    seen: ClusterObservation = AT_REST,
+    **settings: Any,
+) -> tuple[CheckResult, ...]:
     """What the gate of the migration adds to its checks for a cluster with these settings."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     spec = SPEC.model_copy(update={"rehearsal": Rehearsal.model_validate(settings) if settings else None})
-    seen = observation(Phase.ZOOKEEPER)
     cluster = RecordingCluster(seen, spec=spec, answers={check_rehearsal: check()})
-    return migration_gates._rehearsed(cluster, gate, seen)
+    return migration_gates.on_record(cluster, gate, seen)
 
 
 def test_the_start_gate_asks_where_one_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.code for each in asked(tmp_path, monkeypatch, Gate.START, required_within="7d")] == [CODE]
     assert asked(tmp_path, monkeypatch, Gate.FINALIZE, required_within="7d") == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "asks"), [(Phase.PRE_MIGRATION, True), (Phase.HYBRID, False), (Phase.DUAL_WRITE, False)]
+)
+def test_once_the_metadata_is_copied_no_rehearsal_keeps_a_controller_from_being_provisioned_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase, asks: bool
+) -> None:
+    """None could be made then: a KRaft controller holds /controller."""
+    seen = a_controller(103, running=False)(observation(phase))
+    assert not is_behind(Gate.START, seen), "the gate still guards its provisioning"
+    found = asked(tmp_path, monkeypatch, Gate.START, seen, required_within="7d")
+    assert [each.code for each in found] == ([CODE] if asks else [])
 
 
 def test_where_none_is_required_it_shows_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.gates.proof import ParitySummary
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration import after_another
-from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, dual_write_liveness
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
@@ -85,17 +85,21 @@ def asks_hosts(gate: str) -> bool:
 
 def on_record(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
     """What the start gate asks of the evidence of other runs: of this cluster's last rehearsal, and of the cluster that
-    is to be migrated first.
+    is to be migrated first. Both ask whether the migration may begin, so neither is asked once the metadata is copied:
+    what the gate guards then is the repair of a controller (``migration.ahead.is_behind``), and no rehearsal could be
+    made (``procedures.source_at_work``).
     """
-    return (*_rehearsed(cluster, gate, seen), *_after_another(cluster, gate))
+    if gate != Gate.START or detect_phase(seen).phase not in BEFORE_THE_COPY:
+        return ()
+    return (*_rehearsed(cluster, seen), *_after_another(cluster))
 
 
-def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
-    """What the last rehearsal says, at the start gate of a cluster whose file has rehearsals. Where none is required,
-    and there was none, nothing is said.
+def _rehearsed(cluster: Cluster, seen: ClusterObservation) -> tuple[CheckResult, ...]:
+    """What the last rehearsal says, where the file has rehearsals. Where none is required, and there was none, nothing
+    is said.
     """
     settings, directory = cluster.spec.rehearsal, evidence_directory(os.environ)
-    if gate != Gate.START or settings is None:
+    if settings is None:
         return ()
     now = datetime.fromtimestamp(cluster.now(), UTC)
     if settings.required_within is None and last_rehearsal(directory, cluster.spec.name, now=now) is None:
@@ -104,10 +108,10 @@ def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[C
     return (cluster.ask(check_rehearsal, directory, source=source, now=now),)
 
 
-def _after_another(cluster: Cluster, gate: str) -> tuple[CheckResult, ...]:
+def _after_another(cluster: Cluster) -> tuple[CheckResult, ...]:
     """Whether the cluster that is to be migrated first has come far enough, where the file names one."""
     after = cluster.spec.after
-    if gate != Gate.START or after is None:
+    if after is None:
         return ()
     found = phases_on_record(evidence_directory(os.environ), after.cluster)
     return (after_another.judged(after, found, datetime.fromtimestamp(cluster.now(), UTC)),)
