@@ -17,15 +17,17 @@ from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.usage import Look
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
 from kraft_runbook.rehearsal.tree_prints import TreePrint
-from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
 from kraft_runbook.steps.back import SET_ASIDE
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.judged_gates import JudgedPorts
-from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
+from kraft_runbook.steps.ladder import LEAVE, TRIES, WINDOW, Ladder, RungEnded
 
 
 @pytest.fixture
@@ -94,6 +96,33 @@ def test_a_tree_that_is_not_as_it_was_ends_it(throwaway: ThrowawayCluster, tmp_p
     assert (found.verdict, found.code) == (Verdict.FAILED, TREE_CHANGED) and "/config/topics/a" in found.what
 
 
+def test_each_rung_is_a_span_also_the_one_that_ends_it(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    class Climbing(Ladder):
+        def forward(self) -> None:
+            throwaway.usage.look()
+
+        def back(self) -> None:
+            raise RungEnded()
+
+    climb = ladder(throwaway, tmp_path, kind=Climbing)
+    with pytest.raises(RungEnded):
+        climb.climb([Rung.FORWARD, Rung.BACK])
+    assert climb.done == [Rung.FORWARD] and list(throwaway.usage.spans) == [Rung.FORWARD, Rung.BACK]
+
+
+def test_a_gate_is_judged_beside_the_load_of_its_own_looks(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    loads: list[float | None] = []
+
+    def judge(_: Any, __: Any, ___: Any, load: Any) -> tuple[Finding, ...]:
+        throwaway.usage.looks.append(Look(throwaway.usage.now(), 1.0, 0.0))
+        loads.append(load())
+        return ()
+
+    throwaway.usage.looks.append(Look(throwaway.usage.now() - 600, 9.0, 0.0))
+    ladder(throwaway, tmp_path, judge=judge)._judge(Gate.DUAL_WRITE)
+    assert loads == [1.0]
+
+
 def test_one_that_matches_is_on_record_for_the_way_back(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
     climb = ladder(throwaway, tmp_path)
     vars(climb.cluster)["answers"] = {climb.compare: report(Parity.MATCH)}
@@ -146,7 +175,12 @@ def leave(times: int) -> Any:
         if left[0]:
             left[0] -= 1
             raise StepFailed("the fence was lifted again", way_out="try again")
-        return {"window_seconds": 1.5, "elected_at": "2026-03-04T10:00:00+00:00"}
+        return {
+            "window_seconds": 1.5,
+            "fenced_at": "2026-03-04T10:00:00+00:00",
+            "elected_at": "2026-03-04T10:00:01+00:00",
+            "known_at": "2026-03-04T10:00:01.500000+00:00",
+        }
 
     return act
 
@@ -158,6 +192,8 @@ def test_a_fence_that_was_lifted_is_tried_again_and_the_tries_are_told(
     climb._leave()
     assert (climb.measured.tries, climb.measured.window, climb.lags) == (3, 1.5, 3), "no lag is awaited before each"
     assert climb._ports is not None and climb._ports.answers[LEAVE]["window_seconds"] == 1.5
+    taken = throwaway.usage.of(WINDOW)
+    assert taken is not None and taken.seconds == 1.5, "the window has a load of its own"
 
 
 def test_after_five_tries_it_ends(throwaway: ThrowawayCluster, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from observations import SPEC
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
-from kraft_runbook.evidence.rehearsal_card import NOT_TOLD, NUMBERS, numbers_of
+from kraft_runbook.evidence.rehearsal_card import NOT_TOLD, NUMBERS, numbers_of, rungs_of
 from kraft_runbook.evidence.run_report import RunReport, make_report
 from kraft_runbook.rehearsal.page import render
 
@@ -56,6 +56,13 @@ def test_the_page_shows_the_last_verdict_with_its_numbers_and_what_no_rehearsal_
     assert "&lt;paths&gt; are the throwaway&#39;s own" in card, "what it shows is escaped"
     assert "Not told by it" in card
     assert all(f"<li>{each}</li>" in card for each in NOT_TOLD)
+
+
+def test_each_rung_that_was_done_is_shown_with_what_it_took() -> None:
+    rungs = {"copy the tree": {"seconds": 1.25, "cpu": 0.5, "load": 1.4}, "back to ZooKeeper": {"seconds": 9.0}}
+    told = canary("FAILED", rungs=rungs)
+    assert rungs_of(told) == ("copy the tree (1.2 s, processor 0.5 s, load 1.4)", "start the throwaway")
+    assert "Done: copy the tree (1.2 s, processor 0.5 s, load 1.4), start the throwaway\n" in render(SPEC, told)
 
 
 def test_one_that_was_killed_is_shown_as_inconclusive() -> None:

@@ -25,7 +25,9 @@ GOOD = Measured(
     partitions=500,
     tree_seconds=0.5,
     copy=6.0,
+    copy_load=1.0,
     window=1.5,
+    window_load=1.0,
     controller_rss=400,
     cpu=120.0,
     load=1.5,
@@ -99,7 +101,8 @@ def test_the_codes_of_such_checks_exist() -> None:
 
 def earlier(copy: float, *, days: int = 1, **measured: object) -> OnRecord:
     """One that PASSED so many days ago, with a copy of so many seconds."""
-    told = Canary.read({"verdict": "PASSED", "whole": True, "measured": replace(GOOD, copy=copy, **measured).to_dict()})  # type: ignore[arg-type]
+    numbers = replace(GOOD, copy=copy).to_dict() | measured
+    told = Canary.read({"verdict": "PASSED", "whole": True, "measured": numbers})
     return OnRecord("a-run", datetime(2026, 3, 8, 4, 0, tzinfo=UTC) - timedelta(days=days), told)
 
 
@@ -130,7 +133,7 @@ def test_slower_than_the_last_one_fails_and_without_a_last_one_there_is_none() -
     assert over({"slower": 1.5}) == []
 
 
-@pytest.mark.parametrize("then", [{"partitions": 501}, {"partitions": 399}, {"load": 4.1}, {"load": None}])
+@pytest.mark.parametrize("then", [{"partitions": 501}, {"partitions": 399}, {"copy_load": 4.1}, {"copy_load": None}])
 def test_a_copy_is_compared_with_no_other_size_and_with_none_of_a_busy_machine(then: dict[str, object]) -> None:
     assert findings({"slower": 1.5}, passed=(earlier(1.0, **then),)) == []
     (found,) = findings({"slower": 1.5}, passed=(earlier(1.0, **then), earlier(3.0, days=9, partitions=400)))
@@ -144,11 +147,28 @@ def test_a_copy_is_compared_with_the_newest_that_can_be() -> None:
     assert findings({"slower": 1.5}, passed=(earlier(1.0, days=9), earlier(5.0))) == []
 
 
+@pytest.mark.parametrize(("load", "compared"), [(4.1, False), (3.9, True)])
+def test_a_record_from_before_each_span_had_its_load_is_compared_by_the_highest(load: float, compared: bool) -> None:
+    last = earlier(1.0, load=load)
+    held = {name: value for name, value in last.told.measured.items() if name not in ("copy_load", "rungs")}
+    found = findings({"slower": 1.5}, passed=(replace(last, told=replace(last.told, measured=held)),))
+    assert [each.verdict for each in found] == [Verdict.FAILED] * compared
+
+
 def test_seconds_over_a_load_of_twice_the_cores_are_inconclusive_and_memory_is_not() -> None:
-    busy = replace(GOOD, load=4.1)
+    busy = replace(GOOD, copy_load=4.1, window_load=4.2)
     assert over({"copy": 5}, busy) == over({"window": 1}, busy) == [Verdict.INCONCLUSIVE]
     assert over({"controller_memory": 0.5}, busy) == [Verdict.FAILED]
-    assert over({"copy": 5}, replace(GOOD, load=None)) == [Verdict.INCONCLUSIVE]
+    assert over({"copy": 5}, replace(GOOD, copy_load=None)) == [Verdict.INCONCLUSIVE]
+    assert "but the load then was 4 on 2 cores" in findings({"copy": 5}, busy)[0].what
+
+
+def test_a_load_of_another_time_excuses_no_seconds() -> None:
+    """Parity alone may bring it to that."""
+    busy_in_parity = replace(GOOD, load=9.0)
+    assert over({"copy": 5}, busy_in_parity) == over({"window": 1}, busy_in_parity) == [Verdict.FAILED]
+    assert over({"slower": 1.5}, busy_in_parity, last_copy=3.0) == [Verdict.FAILED]
+    assert over({"window": 1}, replace(GOOD, copy_load=9.0)) == [Verdict.FAILED]
 
 
 def test_a_limit_on_what_was_not_measured_is_inconclusive() -> None:

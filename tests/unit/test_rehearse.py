@@ -158,6 +158,7 @@ COPIED = SimpleNamespace(
     topics=1,
     znodes=20,
     seconds=4000.0,
+    cpu_seconds=3.25,
     configured_brokers=frozenset({9001}),
     left_out_told=("/config/brokers/<default>, metric.reporters: classes that may send to other servers",),
 )
@@ -326,6 +327,10 @@ def test_a_gate_that_ends_a_rung_is_asked_for_the_machines_fault(
 
     throwaways(monkeypatch, prepare=prepare, start_zookeeper=ended)
     told = rehearsed(source, lambda *_, **__: COPIED)
+    assert told.measured["tree_cpu"] == 3.25
+    rungs = told.measured["rungs"]
+    assert list(rungs) == ["copy the tree", "start the throwaway"], "with the one that ended it"
+    assert rungs["copy the tree"]["cpu"] == 3.25 and rungs["start the throwaway"]["load"] is not None
     assert f"INCONCLUSIVE: this machine is at fault, says supervisord: {KILLED}" in told.reasons
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kraft_runbook.evidence.body import number, part
 from kraft_runbook.evidence.kinds import Canary
 
 NUMBERS = (
@@ -14,13 +15,18 @@ NUMBERS = (
     ("topics", "topics", "{:,}"),
     ("brokers", "brokers stood in for", "{}"),
     ("tree_seconds", "reading the source", "{:.1f} s"),
+    ("tree_cpu", "processor time of reading the source", "{:.1f} s"),
     ("copy", "Kafka's metadata copy", "{:.1f} s"),
+    ("copy_cpu", "processor time of the throwaway in that copy", "{:.1f} s"),
+    ("copy_load", "highest load in that copy", "{:.1f}"),
     ("copied_records", "records copied", "{:,}"),
     ("window", "window of the way back", "{:.1f} s"),
+    ("window_cpu", "processor time of the throwaway in that window", "{:.1f} s"),
+    ("window_load", "highest load in that window", "{:.1f}"),
     ("tries", "tries to leave KRaft", "{}"),
     ("controller_rss", "a controller's memory at its peak", "{} MiB"),
-    ("cpu", "processor time of everything", "{:.0f} s"),
-    ("load", "highest load average of a minute", "{:.1f}"),
+    ("cpu", "processor time of the throwaway's processes", "{:.0f} s"),
+    ("load", "highest load average of a minute, of the whole rehearsal", "{:.1f}"),
     ("seconds", "the whole rehearsal", "{:.0f} s"),
 )
 NOT_TOLD = (
@@ -63,7 +69,7 @@ def card_of(at: datetime, told: Canary) -> RehearsalCard:
         told.verdict,
         told.whole,
         told.reasons,
-        told.rungs,
+        rungs_of(told),
         numbers_of(told.measured),
         told.left_out,
         told.kafka,
@@ -75,6 +81,18 @@ def card_of(at: datetime, told: Canary) -> RehearsalCard:
 def numbers_of(measured: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Each number with its label."""
     return tuple((label, _told(measured.get(key), form)) for key, label, form in NUMBERS)
+
+
+def rungs_of(told: Canary) -> tuple[str, ...]:
+    """Each rung that was done, with what it took; its name alone in a record from before that was measured."""
+    took = part(told.measured, "rungs")
+    return tuple(f"{rung}{_took(part(took, rung))}" for rung in told.rungs)
+
+
+def _took(numbers: Mapping[str, Any]) -> str:
+    forms = {"seconds": "{:.1f} s", "cpu": "processor {:.1f} s", "load": "load {:.1f}"}
+    said = [form.format(value) for key, form in forms.items() if (value := number(numbers, key)) is not None]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _told(value: object, form: str) -> str:

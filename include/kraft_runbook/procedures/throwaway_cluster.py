@@ -303,6 +303,13 @@ class ThrowawayCluster:
         ]
         return ", and ".join(filter(None, said))
 
+    def look(self, processes: Callable[[Layout], Mapping[str, Any]] = supervision.processes) -> None:
+        """See what its processes take. Where the supervisor does not answer, the machine's load alone."""
+        running: Iterable[Any] = ()
+        with contextlib.suppress(Exception):
+            running = processes(self.here).values()
+        self.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
+
     # -- keeping watch -------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -345,7 +352,6 @@ class Watch:
             with contextlib.suppress(Exception):
                 self.renews(here.directory)
             with contextlib.suppress(Exception):
-                running = self.processes(here).values()
-                self.cluster.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
+                self.cluster.look(self.processes)
             if self.stop.wait(self.every):
                 return

@@ -21,27 +21,29 @@ def exceeded(
 ) -> Iterator[Finding]:
     """Each limit that does not hold. ``heap_mib``: of ``controller_heap``; ``passed``: the earlier rehearsals that
     PASSED, of which the newest comparable one counts. A limit on a number that was not measured is INCONCLUSIVE; so is
-    one on seconds over a load of twice the cores.
+    one on seconds in which the load was over twice the cores.
     """
-    yield from _seconds("the metadata copy", measured.copy, limits.copy_seconds, measured)
-    yield from _seconds("the window of the way back", measured.window, limits.window, measured)
+    cores, in_copy = measured.cores, measured.copy_load
+    yield from _seconds("the metadata copy", measured.copy, limits.copy_seconds, in_copy, cores)
+    yield from _seconds("the window of the way back", measured.window, limits.window, measured.window_load, cores)
     if limits.slower is not None and (last := _comparable(measured, passed)) is not None:
         at, seconds, partitions = last
         told = f"the last to compare with: {seconds:.1f} s for {partitions:,} partitions on {at:%Y-%m-%d %H:%M} UTC"
         now = "" if measured.partitions is None else f" of {measured.partitions:,} partitions"
-        yield from _seconds(f"the metadata copy{now} ({told})", measured.copy, limits.slower * seconds, measured)
+        yield from _seconds(f"the metadata copy{now} ({told})", measured.copy, limits.slower * seconds, in_copy, cores)
     if limits.controller_memory is not None:
         yield from _memory(measured.controller_rss, limits.controller_memory, heap_mib)
 
 
 def _comparable(measured: Measured, passed: Iterable[OnRecord]) -> tuple[datetime, float, int] | None:
     """When the newest one was that had as many partitions or a little fewer, and whose seconds are its own and not
-    those of a busy machine; with the seconds of its copy, and its partitions.
+    those of a busy machine; with the seconds of its copy, and its partitions. A record from before the copy had a load
+    of its own tells the highest of all.
     """
     for last in sorted(passed, key=lambda each: each.at, reverse=True):
         then = last.told.measured
         copy, partitions = number(then, "copy"), whole(then, "partitions")
-        load, cores = number(then, "load"), whole(then, "cores")
+        load, cores = number(then, "copy_load" if "copy_load" in then else "load"), whole(then, "cores")
         if copy is None or partitions is None or load is None or cores is None or measured.partitions is None:
             continue
         if LEAST_SHARE * measured.partitions <= partitions <= measured.partitions and load <= BUSY * cores:
@@ -49,19 +51,19 @@ def _comparable(measured: Measured, passed: Iterable[OnRecord]) -> tuple[datetim
     return None
 
 
-def _seconds(what: str, took: float | None, most: float | None, measured: Measured) -> Iterator[Finding]:
+def _seconds(
+    what: str, took: float | None, most: float | None, load: float | None, cores: int | None
+) -> Iterator[Finding]:
     if most is None:
         return
     if took is None:
         yield Finding(Verdict.INCONCLUSIVE, f"{what} was not measured; the limit is {most:g} s")
     elif took > most:
         said = f"{what} took {took:.1f} s; the limit is {most:.3g} s"
-        if measured.load is None or measured.cores is None:
-            yield Finding(Verdict.INCONCLUSIVE, f"{said}, and the machine's load was not measured")
-        elif measured.load > BUSY * measured.cores:
-            yield Finding(
-                Verdict.INCONCLUSIVE, f"{said}, but the load was {measured.load:.0f} on {measured.cores} cores"
-            )
+        if load is None or cores is None:
+            yield Finding(Verdict.INCONCLUSIVE, f"{said}, and the machine's load then was not measured")
+        elif load > BUSY * cores:
+            yield Finding(Verdict.INCONCLUSIVE, f"{said}, but the load then was {load:.0f} on {cores} cores")
         else:
             yield Finding(Verdict.FAILED, said)
 

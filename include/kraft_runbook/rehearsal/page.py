@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.evidence.rehearsal_card import NOT_TOLD, numbers_of
+from kraft_runbook.evidence.rehearsal_card import NOT_TOLD, numbers_of, rungs_of
 
 
 def render(spec: ClusterSpec, told: Canary) -> str:
@@ -18,7 +18,7 @@ def _lines(spec: ClusterSpec, told: Canary) -> Iterator[str]:
     yield f"Rehearsal of {spec.name}'s migration: {told.verdict}"
     yield from (f"  {reason}" for reason in told.reasons)
     yield ""
-    yield f"Done: {', '.join(told.rungs) or 'nothing'}"
+    yield f"Done: {', '.join(rungs_of(told)) or 'nothing'}"
     yield from (f"  {label}: {number}" for label, number in numbers_of(told.measured))
     if told.left_out:
         yield ""

@@ -6,8 +6,8 @@ place is at fault, or a part was not seen. What is not shown never passes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -63,8 +63,11 @@ class Finding:
 class Measured:
     """Numbers of a rehearsal; None: not measured. Seconds; MiB. ``copy``: of Kafka's copy, by the log's own times.
     ``window``: of the way back, without a controller. ``controller_rss``: the most that any controller had resident.
-    ``cpu``: of all its processes. ``load``: the highest load average of a minute that was seen; ``cores``: of this
-    machine. ``tries``: of leaving KRaft. ``tree_seconds``: of reading the source.
+    ``tries``: of leaving KRaft. ``tree_seconds``: of reading the source. ``cores``: of this machine.
+
+    ``cpu``: processor seconds of the throwaway's processes in all, ``load``: the highest load average of a minute that
+    was seen at all; with ``copy_`` or ``window_``: in that span alone (``io.local.usage``). ``tree_cpu``: of this
+    process while it read the source. ``rungs``: by rung its seconds, ``cpu`` and ``load``.
     """
 
     partitions: int | None = None
@@ -72,21 +75,30 @@ class Measured:
     brokers: int | None = None
     znodes: int | None = None
     tree_seconds: float | None = None
+    tree_cpu: float | None = None
     copy: float | None = None
+    copy_cpu: float | None = None
+    copy_load: float | None = None
     copied_records: int | None = None
     window: float | None = None
+    window_cpu: float | None = None
+    window_load: float | None = None
     controller_rss: int | None = None
     cpu: float | None = None
     load: float | None = None
     cores: int | None = None
     tries: int | None = None
     seconds: float | None = None
+    rungs: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-NEEDED = ("partitions", "tree_seconds", "copy", "window", "controller_rss", "cpu", "load", "tries")
+NEEDED = (
+    *("partitions", "tree_seconds", "copy", "copy_load", "window", "window_load"),
+    *("controller_rss", "cpu", "load", "tries"),
+)
 """What a rehearsal that passes has measured."""
 
 

@@ -6,7 +6,7 @@ For a throwaway cluster alone: each question asks for it again (``rehearsal.perm
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -115,9 +115,12 @@ class JudgedPorts:
         pass
 
 
-def judge_gate(run: Run, ports: JudgedPorts, gate: str, load: float | None = None) -> tuple[verdict.Finding, ...]:
+def judge_gate(
+    run: Run, ports: JudgedPorts, gate: str, load: Callable[[], float | None] = lambda: None
+) -> tuple[verdict.Finding, ...]:
     """Look as a gate of the migration does, and judge its checks; what blocks is a finding each
-    (``rehearsal.whose_fault``). The gate counts as judged then. ``load``: of this machine; None: not measured.
+    (``rehearsal.whose_fault``). The gate counts as judged then. ``load``: of this machine while it looked, asked
+    afterwards; None: not measured.
 
     Not asked: the log ends of partitions, which no stand-in tells.
     """
@@ -140,7 +143,8 @@ def judge_gate(run: Run, ports: JudgedPorts, gate: str, load: float | None = Non
     report = ChecksReport(checks)
     run.journal.record(Checked(phase=detect_phase(seen).phase.value, checks=report.to_dict()))
     ports.judged.add(gate)
-    found = tuple(of_check(each, gate, load=load, cores=os.cpu_count()) for each in report.blocking)
+    busy = load()
+    found = tuple(of_check(each, gate, load=busy, cores=os.cpu_count()) for each in report.blocking)
     cluster.tell(f"gate {gate}: {len(checks)} checks, {len(found)} of them block")
     for each in found:
         cluster.tell(each.what)

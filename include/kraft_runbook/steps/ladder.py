@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ AGAIN = 10.0
 got no answer, and the next one did (measured).
 """
 LEAVE, PARITY_BEFORE_LEAVING = "leave_kraft", "parity_before_leaving"
+COPY, WINDOW = "copy", "window"
+"""Spans of their own, beside the rungs: Kafka's first copy, and the window of the way back."""
 
 NEVER_MENDED = frozenset({"KRB-PRE-029"})
 """Checks of the start gate that nothing here mends, while Kafka's copy would be waited for: no stand-in comes back into
@@ -102,7 +105,8 @@ class Ladder:
         for rung in wanted:
             if rung in acts:
                 self.cluster.tell(f"-- {rung}")
-                acts[rung]()
+                with self.throwaway.usage.span(rung):
+                    acts[rung]()
                 self.done.append(rung)
 
     def _begin(self, climb: str) -> tuple[Run, JudgedPorts]:
@@ -145,6 +149,7 @@ class Ladder:
         span = seen.quorum.copy if was_read(seen.quorum) else None
         if span is not None and self.measured.copy is None:
             self.measured = replace(self.measured, copy=span.seconds, copied_records=span.records)
+            self.throwaway.usage.spans[COPY] = (span.began_at.timestamp(), span.ended_at.timestamp())
 
     def forward_again(self) -> None:
         """A second time, on the tree that the first one left. Nothing is compared with that afterwards."""
@@ -204,6 +209,9 @@ class Ladder:
             ports.answers[LEAVE] = told
             window = told.get("window_seconds")
             self.measured = replace(self.measured, tries=number, window=float(window) if window is not None else None)
+            if window is not None:
+                began, ended = (datetime.fromisoformat(told[each]).timestamp() for each in ("fenced_at", "known_at"))
+                self.throwaway.usage.spans[WINDOW] = (began, ended)
             return
 
     def await_no_lag(self) -> None:
@@ -275,7 +283,9 @@ class Ladder:
 
     def _judge(self, gate: Gate) -> tuple[Finding, ...]:
         assert self._ports is not None, "a climb begins with forward"
-        found = self.judge(self._ports.run(), self._ports, gate, self.throwaway.usage.load or None)
+        usage = self.throwaway.usage
+        began = usage.now()
+        found = self.judge(self._ports.run(), self._ports, gate, lambda: usage.between(began, usage.now()).load)
         self.found += [each for each in found if each not in self.found]
         return found
 

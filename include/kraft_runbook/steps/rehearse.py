@@ -12,7 +12,7 @@ import secrets as random_values
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -23,6 +23,7 @@ from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
 from kraft_runbook.io.local.lease import LEASE_SECONDS
+from kraft_runbook.io.local.usage import Usage
 from kraft_runbook.io.own_code import version_of_code
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.copy_tuning import heap_mib, heap_needed
@@ -42,7 +43,7 @@ from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
 from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, beside_a_standstill, is_the_places
 from kraft_runbook.steps.handle import Cluster, Tell
-from kraft_runbook.steps.ladder import Compare, Ladder, RungEnded
+from kraft_runbook.steps.ladder import COPY, WINDOW, Compare, Ladder, RungEnded
 
 NOT_ENDED = Finding(Verdict.INCONCLUSIVE, "it has not ended: it is under way, or it was killed")
 """Of one that has begun."""
@@ -218,7 +219,11 @@ def _climb(
     encoder, cluster_id = random_values.token_urlsafe(24), new_cluster_id()
     data = directory / "zookeeper" / "data"
     data.parent.mkdir(mode=0o700)
-    copied = ask.copy(source, data, secrets=secrets, cluster_id=cluster_id, encoder_secret=encoder, tell=tell)
+    usage = Usage()
+    usage.look()
+    with usage.span(Rung.COPY_THE_TREE):
+        copied = ask.copy(source, data, secrets=secrets, cluster_id=cluster_id, encoder_secret=encoder, tell=tell)
+    usage.look()
     kept_tree = keep_tree(copied.snapshot, directory / "copied-tree")
     climb.source_id, climb.kept = copied.source_cluster_id, copied.kept.to_dict()
     climb.found += [Finding(Verdict.INCONCLUSIVE, why) for why in copied.why_not_whole]
@@ -229,6 +234,7 @@ def _climb(
         brokers=len(brokers),
         znodes=copied.znodes,
         tree_seconds=round(copied.seconds, 2),
+        tree_cpu=round(copied.cpu_seconds, 2),
     )
     climb.done.append(Rung.COPY_THE_TREE)
     made = throwaway_of(
@@ -244,7 +250,7 @@ def _climb(
     climb.left_out = (*made.left_out, *copied.left_out_told)
     needed = heap_needed(copied.partitions, len(brokers) + settings.seats).mib
     throwaway = ThrowawayCluster(
-        made.spec, _values(made.spec, encoder), heaps(source, made.spec, needed), tell, lease=ask.lease
+        made.spec, _values(made.spec, encoder), heaps(source, made.spec, needed), tell, lease=ask.lease, usage=usage
     )
     throwaway.prepare(jars, class_archive=ask.class_archive)
     left = settings.time_limit - (time.monotonic() - began)
@@ -258,11 +264,12 @@ def _climb(
         watch = stack.enter_context(throwaway.watched(left))
         stack.callback(_note_usage, climb, throwaway)
         try:
-            throwaway.start_zookeeper()
-            throwaway.start_brokers()
             cluster = Cluster(made.spec, throwaway.secrets, tell)
             ladder = Ladder(throwaway, cluster, ask.compare, directory / "evidence")
-            ladder.await_a_controller()
+            with usage.span(Rung.START):
+                throwaway.start_zookeeper()
+                throwaway.start_brokers()
+                ladder.await_a_controller()
             climb.done.append(Rung.START)
             try:
                 ladder.climb(wanted)
@@ -303,8 +310,16 @@ def _values(spec: ClusterSpec, encoder: str) -> dict[str, str]:
 
 
 def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
+    """What it took in all, in each rung, in Kafka's copy and in the window of the way back."""
+    throwaway.look()
     usage = throwaway.usage
+    rungs = {rung.value: asdict(taken) for rung in Rung if (taken := usage.of(rung))}
+    rungs[Rung.COPY_THE_TREE.value]["cpu"] = climb.measured.tree_cpu
+    for name in (COPY, WINDOW):
+        if taken := usage.of(name):
+            climb.note(**{f"{name}_cpu": taken.cpu, f"{name}_load": taken.load})
     climb.note(
+        rungs=rungs,
         controller_rss=usage.peak(each.service for each in throwaway.spec.controllers),
         cpu=round(usage.cpu_seconds, 1) or None,
         load=round(usage.load, 1) or None,
