@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from observations import SPEC, observation
+from observations import SPEC, observation, with_quorum
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Voter, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -21,8 +21,10 @@ from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.rehearsal.permission import require_throwaway
 from kraft_runbook.rehearsal.throwaway import Throwaway, heaps, throwaway_of, why_left_out
+from kraft_runbook.rehearsal.verdict import Verdict
 from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
 
 PLACE = PurePosixPath("/var/tmp/krb/prod")
@@ -354,6 +356,22 @@ def test_a_gate_asks_the_hosts_where_the_real_one_does(tmp_path: Path, gate: Gat
     judging = JudgedPorts(cluster, tmp_path, "forward")
     judge_gate(judging.run(), judging, gate)
     assert {each["with_hosts"] for each in cluster.looks if "with_hosts" in each} == {asks}
+
+
+@pytest.mark.parametrize(("epoch", "verdict"), [(4, Verdict.FAILED), (5, Verdict.INCONCLUSIVE)])
+def test_a_gate_that_an_election_passed_by_does_not_fail_for_what_a_new_leader_does_not_know_yet(
+    tmp_path: Path, epoch: int, verdict: Verdict
+) -> None:
+    spec = made().spec
+    seen = observation(Phase.HYBRID, spec)
+    assert was_read(seen.zookeeper)
+    before = dataclasses.replace(seen, zookeeper=dataclasses.replace(seen.zookeeper, cluster_id=OWN))
+    after = with_quorum(leader_epoch=epoch, voters=(Voter(101, 1000), Voter(102, -1), Voter(103, 1000)))(before)
+    cluster = RecordingCluster(before, after, spec=spec, answers={await_movement: None})
+    judging = JudgedPorts(cluster, tmp_path, "forward")
+    found = {each.code: each for each in judge_gate(judging.run(), judging, Gate.DUAL_WRITE)}
+    assert found["KRB-GATE-009"].verdict is verdict
+    assert ("the quorum's epoch rose from 4 to 5" in found["KRB-GATE-009"].what) is (epoch == 5)
 
 
 def test_the_labs_file_with_that_key_is_refused_without_an_id_of_its_own() -> None:

@@ -6,7 +6,9 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from observations import WHY, both, observation, part, with_quorum, zookeeper
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import RehearsalLimits
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
@@ -17,7 +19,14 @@ from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.tree_prints import belongs, changes_between, elected, print_of
 from kraft_runbook.rehearsal.verdict import NEEDED, SHORT, WHOLE, Finding, Measured, Verdict, judge
-from kraft_runbook.rehearsal.whose_fault import OF_THE_PLACE, OF_WHAT_RUNS, of_check
+from kraft_runbook.rehearsal.whose_fault import (
+    BY_AN_ELECTION,
+    OF_THE_PLACE,
+    OF_WHAT_RUNS,
+    beside_an_election,
+    election_in,
+    of_check,
+)
 from kraft_runbook.runbook.check_results import CheckResult, Severity
 from kraft_runbook.runbook.check_results import Verdict as Answer
 
@@ -91,9 +100,31 @@ def test_a_check_that_a_busy_machine_fails_is_failed_beside_a_low_load_alone(cod
     assert "the load was 9 on 2 cores" in of(code, load=9.0).what
 
 
+def test_an_election_is_seen_by_an_epoch_that_rose() -> None:
+    before = observation(Phase.HYBRID)
+    assert election_in([before, before]) == ""
+    assert election_in([before, with_quorum(leader_epoch=6)(before)]) == "the quorum's epoch rose from 4 to 6"
+    both_rose = both(with_quorum(leader_epoch=5), zookeeper(controller_epoch=4))(before)
+    assert election_in([part(quorum=WHY)(before), before, part(zookeeper=WHY)(before), both_rose, before]) == (
+        "the quorum's epoch rose from 4 to 5 and /controller_epoch rose from 3 to 4"
+    )
+
+
+@pytest.mark.parametrize("code", sorted(BY_AN_ELECTION))
+def test_what_fails_for_a_moment_after_an_election_is_inconclusive_beside_one(code: str) -> None:
+    found = beside_an_election(of(code), "the quorum's epoch rose from 4 to 5")
+    assert found.verdict is Verdict.INCONCLUSIVE and found.what.endswith(
+        "(the quorum's epoch rose from 4 to 5 while the gate looked)"
+    )
+
+
+def test_an_election_explains_no_wrong_metadata() -> None:
+    assert beside_an_election(of("KRB-PRE-029"), "the quorum's epoch rose from 4 to 5") == of("KRB-PRE-029")
+
+
 def test_the_codes_of_such_checks_exist() -> None:
     known = {*CHECKS, LIVENESS}
-    assert known >= OF_THE_PLACE | OF_WHAT_RUNS
+    assert known >= OF_THE_PLACE | OF_WHAT_RUNS | BY_AN_ELECTION
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

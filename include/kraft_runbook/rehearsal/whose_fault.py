@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import xmlrpc.client
+from collections.abc import Iterable
 from dataclasses import replace
 
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.rehearsal.limits import BUSY
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.runbook.check_results import CheckResult
@@ -15,6 +17,13 @@ OF_THE_PLACE = frozenset({"KRB-PRE-015", "KRB-PRE-041", "KRB-PRE-042"})
 """Checks of hosts, which are this machine here: which Java there is, whether a port is free, the room of a disk."""
 OF_A_BUSY_PLACE = frozenset({"KRB-DW-001", "KRB-GATE-003"})
 """Checks that ZooKeeper keeps up with the quorum, in a time that a busy machine does not hold."""
+BY_AN_ELECTION = frozenset(
+    {
+        *("KRB-PRE-022", "KRB-GATE-001", "KRB-GATE-002", "KRB-GATE-006", "KRB-GATE-008", "KRB-GATE-009"),
+        "KRB-GATE-014",
+    }
+)
+"""Checks of who leads and of what a leader shows, which fail for some moments after each election."""
 OF_WHAT_RUNS = OF_A_BUSY_PLACE | {
     *("KRB-PRE-004", "KRB-PRE-006", "KRB-PRE-022", "KRB-PRE-029", "KRB-PRE-057", "KRB-QRM-003"),
     *("KRB-GATE-001", "KRB-GATE-002", "KRB-GATE-006", "KRB-GATE-008", "KRB-GATE-009", "KRB-GATE-014"),
@@ -37,6 +46,30 @@ def of_check(result: CheckResult, gate: str, *, load: float | None, cores: int |
         if load > BUSY * cores:
             return Finding(Verdict.INCONCLUSIVE, f"{said} (the load was {load:.0f} on {cores} cores)", result.code)
     return Finding(Verdict.FAILED, said, result.code)
+
+
+def election_in(looks: Iterable[ClusterObservation]) -> str:
+    """What says that there was an election from one of these looks to a later one: the epoch of the quorum, or
+    /controller_epoch, rose. Empty where nothing does.
+    """
+    seen = tuple(looks)
+    epochs = {
+        "the quorum's epoch": [each.quorum.leader_epoch for each in seen if was_read(each.quorum)],
+        "/controller_epoch": [
+            each.zookeeper.controller_epoch
+            for each in seen
+            if was_read(each.zookeeper) and each.zookeeper.controller_epoch is not None
+        ],
+    }
+    rose = {what: (found[0], max(found)) for what, found in epochs.items() if found}
+    return " and ".join(f"{what} rose from {old} to {new}" for what, (old, new) in rose.items() if new > old)
+
+
+def beside_an_election(found: Finding, why: str) -> Finding:
+    """A finding where there was an election while the gate looked. ``why``: what says so."""
+    if found.verdict is Verdict.FAILED and found.code in BY_AN_ELECTION:
+        return replace(found, verdict=Verdict.INCONCLUSIVE, what=f"{found.what} ({why} while the gate looked)")
+    return found
 
 
 def beside_a_fault_of_the_place(found: Finding) -> Finding:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.rehearsal import verdict
 from kraft_runbook.rehearsal.permission import require_seen_as_throwaway, require_throwaway
-from kraft_runbook.rehearsal.whose_fault import of_check
+from kraft_runbook.rehearsal.whose_fault import beside_an_election, election_in, of_check
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
@@ -130,9 +129,15 @@ def judge_gate(
     apart = LIVENESS_SECONDS if dual else cluster.spec.deadlines.poll
     if dual:
         cluster.ask(await_movement, earlier, within=apart)
+    looks = [earlier]
+
+    def judge(seen: ClusterObservation, before: ClusterObservation | None) -> tuple[CheckResult, ...]:
+        looks.extend(each for each in (before, seen) if each is not None)
+        return _judge(cluster, gate, seen, before)
+
     seen, checks = look_and_judge(
         cluster,
-        partial(_judge, cluster, gate),
+        judge,
         CHECKS,
         apart=apart,
         earlier=earlier,
@@ -145,6 +150,8 @@ def judge_gate(
     ports.judged.add(gate)
     busy = load()
     found = tuple(of_check(each, gate, load=busy, cores=os.cpu_count()) for each in report.blocking)
+    if elected := election_in(looks):
+        found = tuple(beside_an_election(each, elected) for each in found)
     cluster.tell(f"gate {gate}: {len(checks)} checks, {len(found)} of them block")
     for each in found:
         cluster.tell(each.what)
