@@ -198,9 +198,12 @@ def test_a_fence_that_was_lifted_is_tried_again_and_the_tries_are_told(
 
 def test_after_five_tries_it_ends(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
     climb = ladder(throwaway, tmp_path, kind=AtOnce, leave=leave(TRIES))
-    with pytest.raises(StepFailed, match="lifted again"):
+    with pytest.raises(RungEnded) as ended:
         climb._leave()
-    assert (climb.lags, climb.measured.tries) == (TRIES, None)
+    assert (climb.lags, climb.measured.tries) == (TRIES, TRIES)
+    (found,) = ended.value.found
+    assert found.verdict is Verdict.INCONCLUSIVE and "left at none of 5 tries: 1. the fence was" in found.what
+    assert found.what.count("the fence was lifted again") == TRIES == len(climb.refused)
 
 
 def lagging(lag: int | None) -> Any:
@@ -241,6 +244,7 @@ def test_a_step_that_a_guard_refuses_is_taken_again_and_not_for_ever(
     if refusals < TRIES:
         climbing._take(TO_HYBRID, 9001)
         assert taken == [9001] * (refusals + 1)
+        assert len(climbing.refused) == refusals, "each is on record"
     else:
         with pytest.raises(Refused, match="no broker answered"):
             climbing._take(TO_HYBRID, 9001)

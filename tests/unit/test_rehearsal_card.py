@@ -65,6 +65,12 @@ def test_each_rung_that_was_done_is_shown_with_what_it_took() -> None:
     assert "Done: copy the tree (1.2 s, processor 0.5 s, load 1.4), start the throwaway\n" in render(SPEC, told)
 
 
+def test_each_try_in_vain_is_shown_with_its_reason() -> None:
+    told = canary("PASSED", refused=["try 1 of 5 to leave KRaft: the <fence> was lifted again"])
+    assert "Tries in vain:\n  try 1 of 5 to leave KRaft: the <fence> was" in render(SPEC, told)
+    assert "<dd>try 1 of 5 to leave KRaft: the &lt;fence&gt; was" in of(told)[1]
+
+
 def test_one_that_was_killed_is_shown_as_inconclusive() -> None:
     report, page = of(canary("INCONCLUSIVE", "INCONCLUSIVE: it has not ended: it is under way, or it was killed"))
     assert report.rehearsal is not None and not report.rehearsal.good

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kraft_runbook.evidence.body import number, part
+from kraft_runbook.evidence.body import number, part, texts
 from kraft_runbook.evidence.kinds import Canary
 
 NUMBERS = (
@@ -43,7 +43,7 @@ NOT_TOLD = (
 
 @dataclass(frozen=True, slots=True)
 class RehearsalCard:
-    """One rehearsal. ``numbers``: each with its label, "not measured" where it was not."""
+    """One rehearsal. ``numbers``: each with its label, "not measured" where it was not. ``refused``: tries in vain."""
 
     at: datetime
     verdict: str
@@ -52,6 +52,7 @@ class RehearsalCard:
     rungs: tuple[str, ...]
     numbers: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
+    refused: tuple[str, ...]
     kafka: str
     tool: str
     source: str
@@ -72,6 +73,7 @@ def card_of(at: datetime, told: Canary) -> RehearsalCard:
         rungs_of(told),
         numbers_of(told.measured),
         told.left_out,
+        texts(told.measured, "refused"),
         told.kafka,
         told.tool,
         told.source,

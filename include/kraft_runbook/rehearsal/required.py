@@ -79,7 +79,7 @@ def _numbers(last: OnRecord) -> str:
         None if copy is None else f"copy {copy:.1f} s",
         None if rss is None else f"a controller's memory {rss} MiB",
         None if window is None else f"window of the way back {window:.1f} s",
-        None if tries is None or tries == 1 else f"left KRaft at the {tries}. try",
+        None if tries is None or tries == 1 else f"{tries} tries to leave KRaft",
     ]
     return ", ".join(each for each in said if each) or "no numbers"
 

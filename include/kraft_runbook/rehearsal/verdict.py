@@ -67,7 +67,8 @@ class Measured:
 
     ``cpu``: processor seconds of the throwaway's processes in all, ``load``: the highest load average of a minute that
     was seen at all; with ``copy_`` or ``window_``: in that span alone (``io.local.usage``). ``tree_cpu``: of this
-    process while it read the source. ``rungs``: by rung its seconds, ``cpu`` and ``load``.
+    process while it read the source. ``rungs``: by rung its seconds, ``cpu`` and ``load``. ``refused``: each try of
+    leaving KRaft or of a step that was in vain, with its reason; most were followed by another.
     """
 
     partitions: int | None = None
@@ -90,9 +91,10 @@ class Measured:
     tries: int | None = None
     seconds: float | None = None
     rungs: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"refused": list(self.refused)}
 
 
 NEEDED = (

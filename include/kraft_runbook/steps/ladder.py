@@ -72,6 +72,7 @@ class RungEnded(Exception):
 @dataclass
 class Ladder:
     """``done``: the rungs so far; ``found``: reasons not to pass that did not end it; ``measured``: by ladder alone.
+    ``refused``: each try after which another one was made, or could have been, with its reason.
     ``judge``, ``leave`` and ``take``: how a gate is judged, KRaft is left, a step is taken.
     """
 
@@ -85,6 +86,7 @@ class Ladder:
     done: list[Rung] = field(default_factory=list)
     found: list[Finding] = field(default_factory=list)
     measured: Measured = field(default_factory=Measured)
+    refused: list[str] = field(default_factory=list)
     before: dict[str, TreePrint] = field(default_factory=dict)
     _ports: JudgedPorts | None = None
 
@@ -194,22 +196,28 @@ class Ladder:
             raise RungEnded(Finding(Verdict.FAILED, why))
 
     def _leave(self) -> None:
-        """Leave KRaft once dual write lags by nothing; a fence that is lifted again is tried again."""
+        """Leave KRaft once dual write lags by nothing; a fence that is lifted again is tried again. Raises RungEnded
+        with the reason of each try where all were in vain.
+        """
+        reasons: list[str] = []
         for number in range(1, TRIES + 1):
             self.await_no_lag()
+            self.measured = replace(self.measured, tries=number)
             run, ports = self._go_on(LEAVE)
             try:
                 told = self.leave(run, parity_task=PARITY_BEFORE_LEAVING)
             except (StepFailed, Refused) as refused:
-                self.cluster.tell(f"try {number} of {TRIES} to leave KRaft: {refused.problem}")
+                self._note_refusal(number, "to leave KRaft", refused)
+                reasons.append(f"{number}. {refused.problem}")
                 if number == TRIES:
-                    raise
+                    why = f"KRaft was left at none of {TRIES} tries: {'; '.join(reasons)}"
+                    raise RungEnded(Finding(Verdict.INCONCLUSIVE, why)) from refused
                 self.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=self.cluster.spec.deadlines.quorum)
                 continue
             ports.answers[LEAVE] = told
             window = told.get("window_seconds")
-            self.measured = replace(self.measured, tries=number, window=float(window) if window is not None else None)
             if window is not None:
+                self.measured = replace(self.measured, window=float(window))
                 began, ended = (datetime.fromisoformat(told[each]).timestamp() for each in ("fenced_at", "known_at"))
                 self.throwaway.usage.spans[WINDOW] = (began, ended)
             return
@@ -302,10 +310,15 @@ class Ladder:
                 self.take(run, step, node)
                 return
             except Refused as refused:
+                self._note_refusal(number, f"of {step.step} on node {node}", refused)
                 if number == TRIES:
                     raise
-                self.cluster.tell(f"try {number} of {TRIES} of {step.step} on node {node}: {refused.problem}")
                 self.cluster.pause(AGAIN)
+
+    def _note_refusal(self, number: int, of_what: str, refused: StepFailed | Refused) -> None:
+        told = f"try {number} of {TRIES} {of_what}: {refused.problem}"
+        self.refused.append(told)
+        self.cluster.tell(told)
 
     def _take_at_once(self, step: NodeStep, nodes: Sequence[int]) -> None:
         """A step on nodes none of which waits for another: all have ended when this returns. Raises as ``_take``."""

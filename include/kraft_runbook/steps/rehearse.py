@@ -278,6 +278,7 @@ def _climb(
                 climb.found += ladder.found
                 numbers = ladder.measured.to_dict()
                 climb.note(**{name: number for name, number in numbers.items() if number is not None})
+                climb.note(refused=tuple(ladder.refused))
         except (RunbookError, RungEnded) as error:
             died = _blame(climb, error, throwaway, watch, settings)
             if died is not None and suspect_of(died.znode) is None and Rung.FORWARD not in climb.done:
