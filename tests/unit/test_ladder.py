@@ -22,7 +22,7 @@ from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
-from kraft_runbook.rehearsal.tree_prints import TreePrint
+from kraft_runbook.rehearsal.tree_prints import TreePrint, belongs
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
 from kraft_runbook.steps.back import SET_ASIDE
 from kraft_runbook.steps.forward import TO_HYBRID
@@ -300,3 +300,29 @@ def test_the_second_climb_prints_no_tree_since_nothing_is_compared_with_it(
     assert climb.before == {}
     climb.forward()
     assert set(climb.before) == {"/config"}
+
+
+def test_the_tree_is_compared_with_what_it_was_once_a_controller_served(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """Not with the copy: that controller elects leaders where the copy has none."""
+    acts: list[str] = []
+
+    class Acting(Ladder):
+        def await_a_controller(self) -> None:
+            acts.append("serves")
+
+        def _forward(self, climb: str) -> None:
+            acts.append("forward")
+
+    climb = ladder(throwaway, tmp_path, kind=Acting)
+    vars(climb.cluster)["answers"] = {print_tree: lambda: acts.append("printed") or {}}
+    climb.forward()
+    assert acts == ["serves", "printed", "forward"]
+
+
+def test_the_page_names_every_rung_and_all_that_no_tree_is_compared_by() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "rehearsal.md").read_text()
+    assert [each.value for each in Rung if each.value not in page] == []
+    outside = ("/admin", "/consumers", "/controller", "/controller_epoch", "/migration", "/zookeeper", "/brokers/ids")
+    assert [each for each in outside if belongs(each) or f"`{each}`" not in page] == []

@@ -28,7 +28,7 @@ class Rung(StrEnum):
     TO_KRAFT = "brokers to KRaft"
     PARITY_IN_KRAFT = "parity in DUAL_WRITE"
     BACK = "back to ZooKeeper"
-    SAME_TREE = "the tree as it was copied"
+    SAME_TREE = "the tree as it was before"
     FORWARD_AGAIN = "forward to dual write again"
     PARITY_AGAIN = "parity in DUAL_WRITE again"
     FINALIZE = "finalize"
@@ -38,8 +38,8 @@ class Rung(StrEnum):
 SHORT = (Rung.COPY_THE_TREE, Rung.START, Rung.FORWARD, Rung.PARITY_IN_HYBRID, Rung.BACK, Rung.SAME_TREE)
 """Forward to dual write, parity, and back: no broker in KRaft mode, no second time, not finalized."""
 SHORT_DOES = (
-    "Copy the tree, go forward to dual write, compare both sides, go back to ZooKeeper, and compare the tree with the"
-    " copy. Left out: brokers in KRaft mode, the second time, finalization. The start gate does not count it"
+    "Copy the tree, go forward to dual write, compare both sides, go back to ZooKeeper, and compare the tree with what"
+    " it was before. Left out: brokers in KRaft mode, the second time, finalization. The start gate does not count it"
 )
 """For a person who chooses it."""
 WHOLE = tuple(Rung)

@@ -123,7 +123,9 @@ class Ladder:
     # -- forward -------------------------------------------------------------------------------------------------------
 
     def forward(self) -> None:
-        """To dual write, from the tree as it was copied, which is kept to be compared with."""
+        """To dual write, from the tree as the throwaway's own ZooKeeper controller has it once it serves: it elects
+        leaders at its start, and makes znodes that the copy lacks. This tree is what ``same_tree`` compares with.
+        """
         self.await_a_controller()
         self.before = self.cluster.ask(print_tree)
         self._forward("forward and back")
@@ -238,8 +240,8 @@ class Ladder:
             self.cluster.pause(self.cluster.spec.deadlines.poll)
 
     def same_tree(self) -> None:
-        """Everything in ZooKeeper is as it was before, but for the one election that leaving KRaft holds as a proof.
-        Raises RungEnded.
+        """All metadata in ZooKeeper (``tree_prints.belongs``) is as it was before the way forward, but for the one
+        election that leaving KRaft holds as a proof. Raises RungEnded.
         """
         assert self._ports is not None, "a climb begins with forward"
         given = elected(str(self._ports.answers.get(LEAVE, {}).get("election", "")))
