@@ -14,13 +14,13 @@ from kraft_runbook_consumer.ending import attempt, close_each
 from kraft_runbook_consumer.errors import ConsumerError, Unreachable
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
-from kraft_runbook_consumer.listener import RebalanceListener
+from kraft_runbook_consumer.listener import RebalanceListener, Teller
 from kraft_runbook_consumer.mode import Mode
 from kraft_runbook_consumer.settings import Settings, embedded_config
 from kraft_runbook_consumer.sight import LOOK_SECONDS, Sight
 from kraft_runbook_consumer.step import Action, Held, Lock, Phase, Release, Start, State, Stop, step
 from kraft_runbook_consumer.streams import Stream
-from kraft_runbook_consumer.znodes import GroupPaths, Partition, Registration, by_topic, is_made
+from kraft_runbook_consumer.znodes import GroupPaths, Partition, Registration, is_made
 from kraft_runbook_consumer.zookeeper import ZookeeperSession
 
 LINGER_SECONDS = 0.2
@@ -40,7 +40,8 @@ class Coordinator:
         registration: Registration,
         listener: RebalanceListener | None,
     ) -> None:
-        self.settings, self.registration, self.listener = settings, registration, listener
+        self.settings, self.registration = settings, registration
+        self.teller = Teller(listener, member) if listener is not None else None
         self.state = State(member, settings.migrates, settings.strategy, settings.exclude_internal)
         self.streams: Sequence[Stream] = ()
         self.failure: ConsumerError | None = None
@@ -57,7 +58,7 @@ class Coordinator:
         paths, options = GroupPaths(settings.group), settings.zookeeper_options
         self.zookeeper = ZookeeperSession(settings.zookeeper, paths, lease, self._told, options)
         self.embedded: EmbeddedConsumer | None = None
-        self.sight = Sight(settings, registration, self.zookeeper)
+        self.sight = Sight(settings, member, registration, self.zookeeper)
         self._handover: Handover | None = None
         self._commits = Commits(settings)
         self._stopped_at: dict[Partition, float] = {}
@@ -134,6 +135,8 @@ class Coordinator:
             self.sight.look_at_kafka(self.state.mode)
             self._abandon_late()
             self._work()
+            if self.teller is not None:
+                self.teller.settled(self.sight.settled_group(self.state.mode), self.state.held)
             self._name_embedded()  # last: it keeps nothing else
         except Unreachable as error:
             logger.info("%s", error)
@@ -242,8 +245,8 @@ class Coordinator:
         if any(isinstance(each, Release) and each.linger for each in actions):
             time.sleep(LINGER_SECONDS)
         try:
-            if self.listener is not None:
-                self.listener.before_releasing_partitions(by_topic(partitions))
+            if self.teller is not None:
+                self.teller.releases(partitions)
         finally:  # all is committed: nobody shall wait for a partition because of an error in the application
             for each in self.zookeeper.unlock(partitions):
                 self._forget(each)
@@ -263,8 +266,8 @@ class Coordinator:
         follows_kafka = self.state.mode is Mode.KAFKA
         toggled = follows_kafka or self.sight.view.mode is not None
         begins = self._handover_().take_over(partitions, wait=follows_kafka, toggled=toggled)
-        if begins and self.listener is not None:
-            self.listener.before_starting_fetchers(self.state.member, self.sight.whole_group(self.state.mode))
+        if begins and self.teller is not None:
+            self.teller.starts(self.sight.whole_group(self.state.mode))
         for each in actions:
             assert isinstance(each, Start)
             if each.partition in begins:

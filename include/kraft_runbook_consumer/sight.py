@@ -31,14 +31,18 @@ class Sight:
     ``time.monotonic``.
     """
 
-    def __init__(self, settings: Settings, registration: Registration, zookeeper: ZookeeperSession) -> None:
+    def __init__(
+        self, settings: Settings, member: str, registration: Registration, zookeeper: ZookeeperSession
+    ) -> None:
         self.view = View()
         self.embedded: EmbeddedConsumer | None = None
         self.clock = time.monotonic
         self._settings, self._registration, self._zookeeper = settings, registration, zookeeper
+        self._member = member
         self._looked_at = self._asked_at = float("-inf")
         self._connected_at = self.clock()
         self._stable, self._silent = True, False
+        self._clients: Mapping[str, frozenset[Partition]] = {}
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
         self._gone: frozenset[str] = frozenset()
@@ -94,6 +98,7 @@ class Sight:
                 self.view = replace(self.view, new=None)
             return
         self._stable, clients = told
+        self._clients = clients
         if self._stable:  # one that is in neither group any more may come back as a new member of the same name
             self._once_migrating &= self.view.migrating | clients.keys()
         group, migrating = self._settings.group, self._once_migrating
@@ -122,18 +127,41 @@ class Sight:
         return frozenset()
 
     def whole_group(self, mode: Mode | None) -> WholeGroup:
-        """The assignment that counts, of every member. In kafka mode Kafka tells it once its group is stable."""
-        exclude = self._settings.exclude_internal
+        """The assignment that counts, of every member. In kafka mode Kafka tells it once its group is stable, which is
+        waited for a little. Until then it is what Kafka told last, but for what is assigned to this member.
+        """
         if mode is not Mode.KAFKA or self.embedded is None:
-            dealt = assign(self._settings.strategy, self.view.members, self.view.partitions, exclude_internal=exclude)
-            return by_topic_and_partition({each: thread.name for each, thread in dealt.items()})
+            return self._of_zookeeper()
         deadline = self.clock() + STABLE_SECONDS
-        told = self.embedded.members()
-        while (told is None or not told[0]) and self.clock() < deadline:
+        told = self.embedded.members(STABLE_SECONDS)
+        while (told is None or not told[0]) and (left := deadline - self.clock()) > 0:
             time.sleep(SOON)
-            told = self.embedded.members()
-        clients: Mapping[str, frozenset[Partition]] = told[1] if told is not None else {}
-        return group_of_kafka(clients, self.view, exclude_internal=exclude)
+            told = self.embedded.members(left)
+        return self._of_kafka(told[1] if told is not None else {})
+
+    def settled_group(self, mode: Mode | None) -> WholeGroup | None:
+        """The same as the last look has told it; None while nobody assigns for certain: Kafka's group is not stable or
+        not known, or this member is not registered.
+        """
+        if mode is None or self._member not in self.view.members:
+            return None
+        if mode is not Mode.KAFKA or self.embedded is None:
+            return self._of_zookeeper()
+        known = self._stable and not self.embedded.changed and self.view.new is not None
+        return self._of_kafka(self._clients) if known and self.embedded.assigned is not None else None
+
+    def _of_zookeeper(self) -> WholeGroup:
+        exclude, view = self._settings.exclude_internal, self.view
+        dealt = assign(self._settings.strategy, view.members, view.partitions, exclude_internal=exclude)
+        threads = {each: thread.name for each, thread in dealt.items()}
+        new = {each: client for client, partitions in (view.new or {}).items() for each in partitions}
+        return by_topic_and_partition(threads | new)
+
+    def _of_kafka(self, clients: Mapping[str, frozenset[Partition]]) -> WholeGroup:
+        """``clients``: as Kafka tells it of the group. What this member was assigned it knows first."""
+        own = (self.embedded.assigned if self.embedded is not None else None) or frozenset()
+        every = {each: partitions - own for each, partitions in clients.items()} | {self._member: own}
+        return group_of_kafka(every, self.view, exclude_internal=self._settings.exclude_internal)
 
     def leave_kafka_when_cut_off(self) -> None:
         """Without ZooKeeper for a whole session it hands out nothing: others get what Kafka assigned it."""

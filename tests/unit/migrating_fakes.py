@@ -255,7 +255,7 @@ def group(listener: RebalanceListener | None = None, **settings: str) -> Group:
     anything: Any = (zookeeper, kafka, records)
     asked: Any = logs
     made.zookeeper, made.embedded, made.streams = anything[0], anything[1], (anything[2],)
-    made.sight = Sight(read, made.registration, anything[0])
+    made.sight = Sight(read, ME, made.registration, anything[0])
     made.sight.embedded = anything[1]
     made._handover = Handover(read, "127.0.0.1:1", ME, anything[0], anything[1], make_logs=lambda _config: asked)
     made._zookeeper_lease.begin(MINE)

@@ -16,6 +16,7 @@ from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.embedded import EmbeddedConsumer, InKafka
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.listener import RebalanceListener
 from kraft_runbook_consumer.settings import read_settings
 from kraft_runbook_consumer.streams import Stream
 from kraft_runbook_consumer.znodes import Partition, Registration
@@ -183,12 +184,13 @@ def member(
     registration: Registration,
     *,
     embedded: Embedded | None = None,
+    listener: RebalanceListener | None = None,
 ) -> Coordinator:
     """A member whose session has begun and that is about to register; ``turn`` lets it go on."""
     settings = read_settings(MIGRATING if embedded is not None else SETTINGS)
     with patch.context() as patched:
         patched.setattr(session_of_kazoo, "KazooClient", lambda **_: Kazoo(tree))
-        found = Coordinator(settings, ME, registration, None)
+        found = Coordinator(settings, ME, registration, listener)
     found.streams = [Stream(number, {}, found.may_hand_out) for number in range(2)]
     given: Any = embedded
     found.embedded = found.sight.embedded = given
