@@ -23,6 +23,7 @@ from kraft_runbook_consumer.settings import MIGRATION, SECURITY
 from kraft_runbook_consumer.znodes import Partition, is_made
 
 CALL_SECONDS = 10.0
+ASSIGNORS = f"{MIGRATION}partition.assignment.strategy"
 GIVEN_UP_SECONDS = 600.0
 """After this time librdkafka gives up a request by itself (``_ask``)."""
 MARK = "migrating member"
@@ -93,8 +94,11 @@ class EmbeddedConsumer:
         """How Kafka calls this consumer since it last assigned."""
         self.refused = False
         """Set when a commit that nobody waited for was refused; whoever has seen it clears it."""
+        self.kept_out: ConsumerError | None = None
+        """Why Kafka's group does not let it in, for as long as no member there changes."""
         self._on_revoke = on_revoke
-        self._incremental = str(config["partition.assignment.strategy"]).startswith("cooperative")
+        self._assignors = str(config["partition.assignment.strategy"])
+        self._incremental = self._assignors.startswith("cooperative")
         self._logins = Logins("the embedded consumer")
         callbacks = {"on_commit": self._committed, "error_cb": self._told}
         self._consumer = consumer({**config, **callbacks}, MIGRATION)
@@ -127,6 +131,13 @@ class EmbeddedConsumer:
             if error.code() in REFUSED:
                 raise _no_answer(error)
             logger.warning("embedded consumer: %s", error.str())
+            if error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
+                self.kept_out = ConsumerError(
+                    "Kafka's group has other members, and the embedded consumer shares no assignor with them:"
+                    f" {self._assignors}",
+                    way_out=f"where their list lacks cooperative-sticky, set {ASSIGNORS}=range,roundrobin here",
+                )
+                logger.warning("%s", self.kept_out)
 
     def _told(self, error: KafkaError) -> None:
         _tell(error)
@@ -241,7 +252,7 @@ class EmbeddedConsumer:
         before = self.assigned if self._incremental and self.assigned is not None else frozenset[Partition]()
         self.assigned = before | _plain(partitions)
         self.member_id = self._member_id()
-        self.changed = True
+        self.changed, self.kept_out = True, None
 
     def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._give_up(consumer, partitions, lost=False)

@@ -78,10 +78,15 @@ class Sight:
         return seen
 
     def look_at_kafka(self, mode: Mode | None) -> None:
-        """Who is in Kafka's group: at once when Kafka has assigned anew, and before kafka mode may be left."""
+        """Who is in Kafka's group: at once when Kafka has assigned anew, and before kafka mode may be left.
+
+        Raises ConsumerError in kafka mode where that group does not let this member in; in ZooKeeper mode it goes on.
+        """
         if self.embedded is None:
             self.view = replace(self.view, new={})
             return
+        if mode is Mode.KAFKA and self.embedded.kept_out is not None:
+            raise self.embedded.kept_out
         asked = called_for(self.view.mode, self.view.members, self.view.migrating)
         wanted = self.embedded.changed or not self._stable or self.view.new is None or asked is not mode
         glance = asked is mode is Mode.ZOOKEEPER

@@ -47,7 +47,7 @@ def kafka(
     *members: KafkaMember,
     state: str = "",
     kind: str = "consumer",
-    assignor: str = "range",
+    assignor: str = "cooperative-sticky",
     offsets: Mapping[Partition, int | Unread] | Unread | None = None,
 ) -> KafkaSide:
     return KafkaSide(

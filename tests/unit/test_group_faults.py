@@ -21,7 +21,7 @@ from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.old_assignors import by_range, colliding, java_hash
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.report import GroupScan, report, summary
-from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.check_results import Severity, Verdict
 
 OLD = member(Kind.OLD)
 MIGRATING = member(Kind.MIGRATING)
@@ -195,6 +195,40 @@ def test_static_members_and_another_assignor() -> None:
     assert kinds(look(zookeeper(), by_kafka)) == set(), "Kafka assigns in the consumer protocol"
 
 
+SHARES = "cooperative-sticky"
+
+
+@pytest.mark.parametrize(
+    ("members", "in_use", "kind"),
+    [
+        ((), "range", FaultKind.EAGER_ASSIGNOR),
+        ((), "roundrobin", FaultKind.EAGER_ASSIGNOR),
+        ((), "sticky", FaultKind.OTHER_ASSIGNOR),
+        ((), SHARES, None),
+        ((), "", None),
+        ((MIGRATING,), "range", None),
+        ((MIGRATING,), "sticky", FaultKind.OTHER_ASSIGNOR),
+    ],
+)
+def test_new_members_that_may_share_no_assignor_with_a_migrating_one_are_named(
+    members: tuple[Any, ...], in_use: str, kind: FaultKind | None
+) -> None:
+    """A migrating member beside them is in Kafka's group, so it has the one in use."""
+    embedded = (EMBEDDED,) if members else ()
+    seen = look(zookeeper(*members, mode=Mode.KAFKA), kafka(*embedded, new("app"), assignor=in_use))
+    found = [each for each in faults(seen, classify(seen)) if each.kind in ASSIGNORS]
+    assert [each.kind for each in found] == ([kind] if kind else [])
+    assert [each.where for each in found] == ([(in_use,)] if kind else [])
+    assert [each.stops for each in found] == ([kind is FaultKind.OTHER_ASSIGNOR] if kind else [])
+    judged = judge(GroupScan("lab", None, 0.1, (report(seen),)), SPEC)
+    result = next(each for each in judged.results if each.code == "KRB-GRP-010")
+    assert (result.verdict, result.severity) == (Verdict.FAIL if kind else Verdict.PASS, Severity.WARNING)
+    assert ("coordination.migration.partition.assignment.strategy=range,roundrobin" in result.fix) is bool(kind)
+
+
+ASSIGNORS = (FaultKind.OTHER_ASSIGNOR, FaultKind.EAGER_ASSIGNOR)
+
+
 def test_a_group_that_was_left_behind_has_no_fault() -> None:
     seen = look(zookeeper(offsets={T0: 1}, age=2 * HOUR), kafka(offsets={T0: 5}), logs=LOG)
     assert classify(seen).group_class is GroupClass.LEFT_BEHIND
@@ -338,7 +372,7 @@ SPOILT = {
     "KRB-GRP-007": (look(zookeeper(OLD, offsets={T0: 101}), logs=LOG), "the log goes from 10 to 100"),
     "KRB-GRP-008": (look(zookeeper(OLD), logs=LOG), "t-0"),
     "KRB-GRP-009": (look(zookeeper(), kafka(new("app", instance="i-1"))), "i-1"),
-    "KRB-GRP-010": (look(zookeeper(), kafka(new("app"), assignor="sticky")), "sticky"),
+    "KRB-GRP-010": (look(zookeeper(), kafka(new("app"), assignor="range")), "range"),
     "KRB-GRP-011": (look(zookeeper(MIGRATING, owners={T0: Owner("fence", True)}), kafka(EMBEDDED)), "t-0"),
 }
 

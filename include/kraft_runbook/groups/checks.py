@@ -19,13 +19,13 @@ def judge(scan: GroupScan, spec: ClusterSpec) -> ChecksReport:
     return GROUP_CHECKS.run(scan, spec, "")
 
 
-def _of(scan: GroupScan, kind: FaultKind) -> Finding:
-    """FAIL with the groups that have such a fault, else UNKNOWN where a group could not be judged."""
+def _of(scan: GroupScan, *kinds: FaultKind) -> Finding:
+    """FAIL with the groups that have a fault of these kinds, else UNKNOWN where a group could not be judged."""
     wrong = [
         f"{group.name} ({', '.join(fault.where[:2])}{', …' if fault.count > 2 else ''})"
         for group in scan.groups
         for fault in group.faults
-        if fault.kind is kind
+        if fault.kind in kinds
     ]
     unread = [group.name for group in scan.groups if not group.judged]
     if wrong:
@@ -134,14 +134,22 @@ def no_member_is_static(scan: GroupScan, spec: ClusterSpec) -> Finding:
     return _of(scan, FaultKind.STATIC_MEMBERS)
 
 
-@check("KRB-GRP-010", severity=BLOCKING, fix=WAY_OUT[FaultKind.OTHER_ASSIGNOR])
+@check(
+    "KRB-GRP-010",
+    severity=WARNING,
+    fix=f"range or roundrobin: {WAY_OUT[FaultKind.EAGER_ASSIGNOR]}. Another one: give the new members one of"
+    " cooperative-sticky, range and roundrobin in partition.assignment.strategy",
+)
 def new_members_use_an_assignor_that_others_have(scan: GroupScan, spec: ClusterSpec) -> Finding:
     """New members use an assignor that a migrating consumer has too.
 
     Kafka refuses a member that shares no assignor with the others (InconsistentGroupProtocolException). Kafka shows the
-    one in use, not the members' lists.
+    one in use, not the members' lists. A migrating consumer has cooperative-sticky, or range and roundrobin where it is
+    told so, never both sorts: librdkafka refuses that. Where range or roundrobin is in use and no migrating consumer is
+    in the group, the new members may have no other. Java's default list has range and cooperative-sticky: Kafka shows
+    range then, and a migrating consumer is let in.
     """
-    return _of(scan, FaultKind.OTHER_ASSIGNOR)
+    return _of(scan, FaultKind.OTHER_ASSIGNOR, FaultKind.EAGER_ASSIGNOR)
 
 
 @check("KRB-GRP-011", severity=BLOCKING, fix=WAY_OUT[FaultKind.FENCED_BESIDE_MIGRATING])

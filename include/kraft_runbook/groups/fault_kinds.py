@@ -17,6 +17,7 @@ class FaultKind(StrEnum):
     WITHOUT_OFFSET = "without offset"
     STATIC_MEMBERS = "static members"
     OTHER_ASSIGNOR = "other assignor"
+    EAGER_ASSIGNOR = "eager assignor"
     FENCED_BESIDE_MIGRATING = "fenced beside migrating members"
 
 
@@ -56,6 +57,8 @@ WAY_OUT: Mapping[FaultKind, str] = {
     FaultKind.OFFSET_UNUSABLE: "correct or delete these znodes",
     FaultKind.OFFSET_OUTSIDE_LOG: "decide where it is to begin, and write that offset",
     FaultKind.OTHER_ASSIGNOR: "give the new members one of these in partition.assignment.strategy",
+    FaultKind.EAGER_ASSIGNOR: "where the new members' list lacks cooperative-sticky (Java's default has it), start"
+    " migrating members with coordination.migration.partition.assignment.strategy=range,roundrobin",
     FaultKind.FENCED_BESIDE_MIGRATING: "stop the migrating members; then start KafkaConsumers, or go back by"
     " move_consumer_group, which lifts the fence",
 }

@@ -23,8 +23,10 @@ from kraft_runbook.groups.look import (
 from kraft_runbook.groups.members import STATIC, topics_meant, unclear
 from kraft_runbook.groups.old_assignors import by_range, colliding
 
-OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
-"""The assignors that librdkafka has, and so a consumer of confluent-kafka."""
+DEFAULT, EAGER = frozenset({"cooperative-sticky"}), frozenset({"range", "roundrobin"})
+"""The assignors that librdkafka has, and so a consumer of confluent-kafka: a migrating member's list by default, and
+those that it may be told to have instead. librdkafka refuses a list of both sorts.
+"""
 
 
 class Side(StrEnum):
@@ -352,7 +354,16 @@ def _other_assignor(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
     """
     kafka = in_kafka(look)
     if standing.new and kafka is not None and kafka.group_type == CLASSIC:
-        yield from {kafka.assignor} - OURS - {""}
+        yield from {kafka.assignor} - DEFAULT - EAGER - {""}
+
+
+def _eager_assignor(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    """Where no migrating member is in Kafka's group, which would have the assignor in use. The new members' lists may
+    have cooperative-sticky besides, as Java's default: Kafka prefers the one that most name first.
+    """
+    kafka = in_kafka(look)
+    if standing.new and kafka is not None and kafka.group_type == CLASSIC and not zookeeper.migrating_ids:
+        yield from {kafka.assignor} & EAGER
 
 
 _Finder = Callable[[GroupLook, Standing, ZookeeperSide], Iterable[str]]
@@ -367,6 +378,7 @@ _FINDERS: dict[FaultKind, _Finder] = {
     FaultKind.WITHOUT_OFFSET: _without_offset,
     FaultKind.STATIC_MEMBERS: _static_members,
     FaultKind.OTHER_ASSIGNOR: _other_assignor,
+    FaultKind.EAGER_ASSIGNOR: _eager_assignor,
     FaultKind.FENCED_BESIDE_MIGRATING: _fenced_beside_migrating,
 }
 
