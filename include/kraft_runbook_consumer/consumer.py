@@ -93,8 +93,10 @@ class MigratingConsumer:
 
     @property
     def refused_toggles(self) -> int:
-        """How often it was told to leave kafka mode and stayed, because of new members in Kafka's group."""
-        return self._coordinator.refused_toggles
+        """How many toggles out of kafka mode it did not follow because of new members in Kafka's group. Each counts
+        once, however often those change; one that starts meanwhile counts it too.
+        """
+        return self._coordinator.toggles.refused
 
     def metrics(self) -> tuple[Sample, ...]:
         """KIP-125's two metrics; ``kraft_runbook_consumer.metrics.Collector`` shows them to Prometheus."""

@@ -15,7 +15,7 @@ from kraft_runbook_consumer.errors import ConsumerError, Unreachable
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.listener import RebalanceListener, Teller
-from kraft_runbook_consumer.mode import Mode
+from kraft_runbook_consumer.mode import Mode, Toggles
 from kraft_runbook_consumer.settings import Settings, embedded_config
 from kraft_runbook_consumer.sight import LOOK_SECONDS, Sight
 from kraft_runbook_consumer.step import Action, Held, Lock, Phase, Release, Start, State, Stop, step
@@ -45,7 +45,7 @@ class Coordinator:
         self.state = State(member, settings.migrates, settings.strategy, settings.exclude_internal)
         self.streams: Sequence[Stream] = ()
         self.failure: ConsumerError | None = None
-        self.refused_toggles = 0
+        self.toggles = Toggles()
         self.wake = threading.Event()
         self.looked = threading.Event()
         """Set once the group was seen for the first time, or it is over."""
@@ -62,7 +62,6 @@ class Coordinator:
         self._handover: Handover | None = None
         self._commits = Commits(settings)
         self._stopped_at: dict[Partition, float] = {}
-        self._notice = ""
         self._named = ""
 
     # from other threads
@@ -206,17 +205,15 @@ class Coordinator:
                 self.sight.view, quiet=quiet, assigned=self.sight.assigned(self.state.mode), revoking=revoking
             )
             found = step(self.state, view)
-            self._turn_to(found.mode, found.notice)
+            if not revoking:
+                self._turn_to(found.mode, found.notice)
             if not any([self._do(kind, found.actions) for kind in (Stop, Release, Lock, Start)]):
                 return
 
     def _turn_to(self, mode: Mode | None, notice: str) -> None:
         if mode is not self.state.mode:
             logger.info("%s: %s assigns now", self.state.member, mode)
-        if notice and notice != self._notice:
-            self.refused_toggles += 1
-            logger.warning("mode %s stays: %s", mode, notice)
-        self._notice = notice
+        self.toggles.note(mode, notice, self.sight.view.new)
         begins = self.embedded is not None and self.state.mode is None and mode is not None
         self.state = replace(self.state, mode=mode)
         if begins:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from enum import StrEnum
+
+logger = logging.getLogger("kraft_runbook_consumer")
 
 
 class Mode(StrEnum):
@@ -38,3 +41,25 @@ def decide(
         named = ", ".join(sorted(new)[:3]) + (f" and {len(new) - 3} more" if len(new) > 3 else "")
         return Mode.KAFKA, f"{named} in Kafka's group would go on with its partitions: stop it, or set mode kafka"
     return asked, ""
+
+
+class Toggles:
+    """``refused``: how many toggles out of kafka mode a member did not follow because of new members, each once."""
+
+    def __init__(self) -> None:
+        self.refused = 0
+        self._notice = ""
+        self._counted = False
+
+    def note(self, mode: Mode | None, notice: str, new: Collection[str] | None) -> None:
+        """What ``decide`` has said, and of whom. Each reason is logged once. That nobody knows yet who is in Kafka's
+        group is no refusal, nor is another list of new members another one.
+        """
+        if notice and notice != self._notice:
+            logger.warning("mode %s stays: %s", mode, notice)
+        self._notice = notice
+        if not notice:
+            self._counted = False
+        elif mode is Mode.KAFKA and new and not self._counted:
+            self.refused += 1
+            self._counted = True

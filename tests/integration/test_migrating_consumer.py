@@ -277,8 +277,11 @@ def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -
             by_hand.wait_until("the new one reads", lambda: any(each.member == "new" for each in group.seen))
             require_only_moved_let_go(group, zookeeper, before)
             await_class(group, GroupClass.MIXED_NEW)
+            refused = [each.refused_toggles for each in members]
             group.set_mode(zookeeper, "zookeeper")
-            by_hand.wait_until("both refuse", lambda: all(each.refused_toggles for each in members))
+            by_hand.wait_until(
+                "both refuse", lambda: [each.refused_toggles for each in members] == [each + 1 for each in refused]
+            )
             assert {each.mode for each in members} == {Mode.KAFKA}
             group.await_owners(zookeeper, [4, 4])
         await_mode(members, Mode.ZOOKEEPER)
