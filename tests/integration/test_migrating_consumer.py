@@ -147,6 +147,8 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
                 await_mode(members, mode)
                 assert {each.metrics()[0].value for each in members} == {float(mode is Mode.KAFKA)}
                 by_hand.wait_until(f"all is owned as {mode} assigns", lambda: settled(group, zookeeper, members))
+                given = {name: len(partitions) for name, partitions in group.kafka_assigns().items()}
+                assert {each.member_id: each.metrics()[1].value for each in members} == given
             assert group.owned_as_kafka_assigns(zookeeper)
             await_class(group, GroupClass.ALL_MIGRATING)
         told = group.require_each_once()

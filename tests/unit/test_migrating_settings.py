@@ -92,8 +92,38 @@ def test_metrics_have_the_names_that_the_jmx_exporter_gives() -> None:
     told = list(text_string_to_metric_families(openmetrics.generate_latest(registry).decode()))
     assert [(each.name, len(each.samples)) for each in told] == [(NAME, 2)], "Prometheus' own parser takes it"
     text = generate_latest(registry).decode()
-    assert 'kafka_consumer_ZookeeperConsumerConnector_Value{name="ActiveKafkaCoordinationCount"} 1.0' in text
+    assert (
+        'kafka_consumer_ZookeeperConsumerConnector_Value{clientId="g_me",groupId="g",'
+        'name="ActiveKafkaCoordinationCount"} 1.0'
+    ) in text
     assert (
         'kafka_consumer_ZookeeperConsumerConnector_Value{clientId="g_me",groupId="g",name="KafkaOwnedPartitionsCount"}'
         " 3.0"
     ) in text
+
+
+def test_two_consumers_of_one_process_are_told_apart_in_one_registry() -> None:
+    registry = CollectorRegistry(auto_describe=True)  # as prometheus_client.REGISTRY
+    read = [
+        lambda: samples(group="g", client="g_a", kafka_mode=True, assigned_by_kafka=1),
+        lambda: samples(group="h", client="h_b", kafka_mode=False, assigned_by_kafka=2),
+    ]
+    collector = Collector(read[0])
+    registry.register(collector)
+    collector.add(read[1])
+
+    def told() -> dict[tuple[str, str, str], float]:
+        families = list(text_string_to_metric_families(openmetrics.generate_latest(registry).decode()))
+        assert [each.name for each in families] == [NAME], "a page that names it twice is refused"
+        found = {tuple(map(each.labels.get, LABELS)): each.value for each in families[0].samples}
+        assert len(found) == len(families[0].samples)
+        return found
+
+    first = {("g", "g_a", "ActiveKafkaCoordinationCount"): 1.0, ("g", "g_a", "KafkaOwnedPartitionsCount"): 1.0}
+    second = {("h", "h_b", "ActiveKafkaCoordinationCount"): 0.0, ("h", "h_b", "KafkaOwnedPartitionsCount"): 2.0}
+    assert told() == first | second
+    collector.remove(read[0])
+    assert told() == second
+
+
+LABELS = ("groupId", "clientId", "name")
