@@ -79,7 +79,7 @@ BARS = {
     "toggles": Bar(f"{CONSUMER}::test_toggles_under_load", {**NOTHING, "silent": 1.5}),
     "our-acts": Bar(f"{MOVES}::test_our_acts_on_a_group_take_less_than_half_a_second", {"ours": 0.5}, OURS),
     "whole-example": Bar(f"{CONSUMER}::test_from_old_to_new_and_back", NOTHING),
-    "new-member": Bar(f"{CONSUMER}::test_migrating_and_new_share_a_group", MOVED_ALONE),
+    "new-member": Bar(f"{CONSUMER}::test_migrating_and_new_share_a_group[cooperative]", MOVED_ALONE),
     "java-3.9": Bar(f"{CONSUMER}::test_migrating_and_java_share_a_group[3.9]", MOVED_ALONE),
     "java-4.1": Bar(f"{CONSUMER}::test_migrating_and_java_share_a_group[4.1]", MOVED_ALONE),
     "old-member": Bar(f"{CONSUMER}::test_an_old_member_brings_zookeeper_back", NOTHING),

@@ -151,7 +151,9 @@ class Group:
             self.heard += printed(self.name, whole.decode(), log.stem, time.monotonic())
 
     @contextmanager
-    def new_member(self, name: str = "new", topics: Collection[str] = ()) -> Iterator[Consumer]:
+    def new_member(
+        self, name: str = "new", topics: Collection[str] = (), *, assignors: str = "cooperative-sticky"
+    ) -> Iterator[Consumer]:
         consumer = Consumer(
             {
                 **self.client,
@@ -159,7 +161,7 @@ class Group:
                 "client.id": name,
                 "auto.offset.reset": "error",
                 "enable.auto.commit": False,
-                "partition.assignment.strategy": "cooperative-sticky",
+                "partition.assignment.strategy": assignors,
             }
         )
         had: dict[tuple[str, int], int] = {}

@@ -29,7 +29,7 @@ from kraft_runbook.procedures.see_groups import scan_groups
 from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
 from kraft_runbook.steps.toggles.toggling import plan_the_toggle, toggle_the_group
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer, Mode
-from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
+from kraft_runbook_consumer.embedded import ASSIGNORS, EmbeddedConsumer, make_consumer
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.settings import embedded_config, read_settings
 from lab.installation import JARS, JARS4
@@ -168,12 +168,14 @@ def settled(group: Group, zookeeper: KazooClient, members: Collection[MigratingC
 
 
 @contextmanager
-def two_in_kafka_mode(group: Group, zookeeper: KazooClient) -> Iterator[list[MigratingConsumer]]:
-    """Records come, and two members share them by Kafka's assignment; so they do at the end. Each record came once."""
+def two_in_kafka_mode(group: Group, zookeeper: KazooClient, **changes: object) -> Iterator[list[MigratingConsumer]]:
+    """Records come, and two members share them by Kafka's assignment; so they do at the end. Each record came once.
+    ``changes``: their settings.
+    """
     group.set_mode(zookeeper, "kafka")
     with ExitStack() as stack:
         with group.records():
-            members = [stack.enter_context(group.member()) for _ in range(2)]
+            members = [stack.enter_context(group.member(**changes)) for _ in range(2)]
             await_mode(members, Mode.KAFKA)
             group.await_owners(zookeeper, [6, 6])
             yield members
@@ -269,15 +271,19 @@ def test_from_old_to_new_and_back(group: Group, zookeeper: KazooClient) -> None:
 
 
 @pytest.mark.long
-def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -> None:
-    """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled."""
-    with two_in_kafka_mode(group, zookeeper) as members:
+@pytest.mark.parametrize("assignors", ["cooperative-sticky", "range,roundrobin"], ids=["cooperative", "eager"])
+def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient, assignors: str) -> None:
+    """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled. By
+    an eager assignor everything is let go of at each rebalance, else only what moves.
+    """
+    with two_in_kafka_mode(group, zookeeper, **{ASSIGNORS: assignors}) as members:
         group.since = time.monotonic()
         before = group.locks(zookeeper)
-        with group.new_member("new"):
+        with group.new_member("new", assignors=assignors):
             group.await_owners(zookeeper, [4, 4])
             by_hand.wait_until("the new one reads", lambda: any(each.member == "new" for each in group.seen))
-            require_only_moved_let_go(group, zookeeper, before)
+            if assignors == "cooperative-sticky":
+                require_only_moved_let_go(group, zookeeper, before)
             await_class(group, GroupClass.MIXED_NEW)
             refused = [each.refused_toggles for each in members]
             group.set_mode(zookeeper, "zookeeper")

@@ -1,4 +1,6 @@
-"""Migrating members that are stopped, killed or cut off, as processes, in both modes. Too long for every day."""
+"""Migrating members that are stopped, killed or cut off, as processes, in both modes, or kept out of Kafka's group. Too
+long for every day.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,16 @@ from fault_proxy import Proxy
 from kazoo.client import KazooClient
 from labs import Lab
 from migrating_members import PARTITIONS, RATE, Group, note
+from toggling_runs import await_shares
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.groups.fault_kinds import FaultKind
 from kraft_runbook.groups.proof import HandedOut
 from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.see_groups import scan_groups
+from kraft_runbook_consumer import MigratingConsumer
+from kraft_runbook_consumer.embedded import ASSIGNORS
+from kraft_runbook_consumer.errors import Closed
 from lab import ROOT
 from lab.layout import ZOOKEEPER, layout, zookeeper_servers
 
@@ -314,3 +321,29 @@ def both_hand_out(group: Group, member: Process, cable: Cable) -> float:
         if its and others:
             longest = max(longest, max(its) - min(others))
     return longest
+
+
+def test_a_member_that_shares_no_assignor_with_new_ones_ends_with_the_way_out(
+    group: Group, zookeeper: KazooClient
+) -> None:
+    """The way back, where the new members have range alone. The scan warns of it."""
+    with group.records(), group.member():
+        by_hand.wait_until("offsets are in Kafka", lambda: len(group.committed_to_kafka()) == PARTITIONS, within=60)
+    group.set_mode(zookeeper, "kafka")
+    with group.new_member("new", assignors="range"):
+        await_shares(group, [12])
+        (seen,) = scan_groups(group.lab.spec, secrets=group.lab.secrets, names=[group.name]).groups
+        assert [(each.kind, each.where) for each in seen.faults] == [(FaultKind.EAGER_ASSIGNOR, ("range",))]
+        with MigratingConsumer(group.settings(), {group.name: 1}) as member:
+
+            def ended() -> bool:
+                try:
+                    member.commit()
+                except Closed as closed:
+                    return "shares no assignor" in closed.problem and f"{ASSIGNORS}=range,roundrobin" in closed.way_out
+                return False
+
+            by_hand.wait_until("it has ended", ended, within=60)
+        with group.member(**{ASSIGNORS: "range,roundrobin"}):
+            await_shares(group, [6, 6])
+            group.await_owners(zookeeper, [6])

@@ -114,12 +114,17 @@ class Consumer:
 
 
 def embedded_consumer(
-    lease: Lease, consumer: object = None, admin: Callable[[object], object] = lambda _config: None
+    lease: Lease,
+    consumer: object = None,
+    admin: Callable[[object], object] = lambda _config: None,
+    *,
+    assignors: str = "cooperative-sticky",
+    on_revoke: Callable[[frozenset[Partition], bool], None] = lambda _gone, _lost: None,
 ) -> EmbeddedConsumer:
     """The real one, over a consumer that is none."""
-    config = {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
+    config = {"group.id": "g", "partition.assignment.strategy": assignors}
     clients: Any = {"consumer": lambda *_: consumer or Consumer(), "admin": admin}
-    return EmbeddedConsumer(config, lease, lambda _gone, _lost: None, **clients)
+    return EmbeddedConsumer(config, lease, on_revoke, **clients)
 
 
 class Embedded:
