@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionDropped
 
@@ -249,11 +249,9 @@ class Session:
         except NoNodeError:
             return None
         except (KazooTimeoutError, KazooException) as error:
-            if isinstance(error, NodeExistsError):
+            if isinstance(error, NodeExistsError | BadVersionError):
                 raise
-            raise Unreachable(
-                f"ZooKeeper: {type(error).__name__}", way_out="wait: the member goes on once ZooKeeper answers"
-            ) from error
+            raise unreachable(error) from error
 
     def _ensure(self, path: str) -> None:
         self._answer(self._client.ensure_path_async, path)
@@ -272,11 +270,20 @@ class Session:
         return self._answer(self._client.set_async, path, data) is not None
 
     def _delete_own(self, path: str) -> None:
-        deleted = self._delete_if_own(path, self._answer(self._client.exists_async, path))
-        if deleted is not None:
-            self._wait(deleted)
+        self._await_deletion(self._delete_if_own(path, self._answer(self._client.exists_async, path)))
 
     def _delete_if_own(self, path: str, stat: Any) -> Any:
         """The answer that comes; None: it is another session's, or nobody's."""
         own = stat is not None and stat.ephemeralOwner == self.session
         return self._client.delete_async(path, stat.version) if own else None
+
+    def _await_deletion(self, answer: Any) -> None:
+        """``answer``: of ``_delete_if_own``. A znode of another version is by now another one's, and stays."""
+        if answer is not None:
+            with contextlib.suppress(BadVersionError):
+                self._wait(answer)
+
+
+def unreachable(error: Exception) -> Unreachable:
+    """What a call fails with that ZooKeeper has not answered as it should."""
+    return Unreachable(f"ZooKeeper: {type(error).__name__}", way_out="wait: the member goes on once ZooKeeper answers")

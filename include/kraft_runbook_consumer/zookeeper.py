@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from kazoo.exceptions import NodeExistsError
+from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from kraft_runbook_consumer.errors import ConsumerError
 from kraft_runbook_consumer.lease import Lease
-from kraft_runbook_consumer.session import Session
+from kraft_runbook_consumer.session import Session, unreachable
 from kraft_runbook_consumer.znodes import (
     BROKER_IDS,
     BROKER_TOPICS,
@@ -178,17 +179,23 @@ class ZookeeperSession(Session):
     def _lock(self, threads: Mapping[Partition, int], member: str) -> dict[Partition, bool | None]:
         """False: somebody has it; None: there is no znode to have it below."""
         self._require_connection()
-        asked = {
-            each: self._client.create_async(self.paths.owner(each), thread_id(member, n).encode(), ephemeral=True)
-            for each, n in threads.items()
-        }
+        asked = {each: self._make_owner(each, thread_id(member, n).encode()) for each, n in threads.items()}
         found: dict[Partition, bool | None] = {}
         for each, answer in asked.items():
-            try:
-                found[each] = True if self._wait(answer) is not None else None
-            except NodeExistsError:
-                found[each] = False
+            made = self._wait(answer)[0]
+            if isinstance(made, Exception) and not isinstance(made, NodeExistsError | NoNodeError):
+                raise unreachable(made) from made
+            found[each] = None if isinstance(made, NoNodeError) else not isinstance(made, NodeExistsError)
         return found
+
+    def _make_owner(self, partition: Partition, data: bytes) -> Any:
+        """The answer that comes. The znode is created and written once more, in one act, so it is of version 1: an old
+        member may delete it and create its own, which is of version 0, while this one is about to delete it.
+        """
+        path, act = self.paths.owner(partition), self._client.transaction()
+        act.create(path, data, ephemeral=True)
+        act.set_data(path, data)
+        return act.commit_async()
 
     def unlock(self, partitions: Collection[Partition]) -> Iterator[Partition]:
         """Delete the owner znodes that are this session's; each partition once its znode is none of this session's.
@@ -199,8 +206,7 @@ class ZookeeperSession(Session):
         stats = self._all(self._client.exists_async, paths)
         deleted = [self._delete_if_own(path, stat) for path, stat in zip(paths, stats, strict=True)]
         for each, answer in zip(every, deleted, strict=True):
-            if answer is not None:
-                self._wait(answer)
+            self._await_deletion(answer)
             yield each
 
     def owned_elsewhere(self, partitions: Collection[Partition]) -> set[Partition]:

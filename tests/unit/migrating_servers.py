@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooState
-from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from kraft_runbook_consumer import session as session_of_kazoo
 from kraft_runbook_consumer import zookeeper
@@ -53,15 +53,24 @@ class Result:
 
 
 class Kazoo:
-    """kazoo's client for a tree of znodes: path → (data, session). Watches never fire."""
+    """kazoo's client for a tree of znodes: path → (data, session). Watches never fire. What a test puts there itself is
+    of version 0.
+    """
 
     def __init__(self, tree: dict[str, tuple[bytes | None, int]], session: int = 1) -> None:
         self.tree, self.client_id = tree, (session, b"")
         self.connected, self.state = True, KazooState.CONNECTED
         self._connection = SimpleNamespace(_connect=lambda: (4000, 6000))
+        self._written: dict[str, tuple[object, int]] = {}
+
+    def _version(self, path: str) -> int:
+        what, version = self._written.get(path, (None, 0))
+        return version if what is self.tree[path] else 0
 
     def _stat(self, path: str) -> Any:
-        return SimpleNamespace(ephemeralOwner=self.tree[path][1], version=0) if path in self.tree else None
+        if path not in self.tree:
+            return None
+        return SimpleNamespace(ephemeralOwner=self.tree[path][1], version=self._version(path))
 
     def get_async(self, path: str, watch: object = None) -> Result:
         return Result((self.tree[path][0], self._stat(path)) if path in self.tree else NoNodeError())
@@ -86,12 +95,21 @@ class Kazoo:
     def set_async(self, path: str, data: bytes) -> Result:
         if path not in self.tree:
             return Result(NoNodeError())
+        version = self._version(path) + 1
         self.tree[path] = (data, self.tree[path][1])
+        self._written[path] = self.tree[path], version
         return Result(self._stat(path))
 
     def delete_async(self, path: str, version: int) -> Result:
+        if path not in self.tree:
+            return Result(NoNodeError())
+        if version != self._version(path):
+            return Result(BadVersionError())
         del self.tree[path]
         return Result(True)
+
+    def transaction(self) -> Transaction:
+        return Transaction(self)
 
     def sync_async(self, path: str) -> Result:
         return Result(path)
@@ -101,6 +119,25 @@ class Kazoo:
 
     def close(self) -> None:
         pass
+
+
+class Transaction:
+    """All of it, or what the first one that fails says."""
+
+    def __init__(self, client: Kazoo) -> None:
+        self.client = client
+        self.calls: list[Callable[[], Result]] = []
+
+    def create(self, path: str, data: bytes, ephemeral: bool) -> None:
+        self.calls.append(lambda: self.client.create_async(path, data, ephemeral))
+
+    def set_data(self, path: str, data: bytes) -> None:
+        self.calls.append(lambda: self.client.set_async(path, data))
+
+    def commit_async(self) -> Result:
+        told = [self.calls[0]()]
+        told += [each() for each in self.calls[1:] if told[0].successful()]
+        return Result([each.found for each in told])
 
 
 class Consumer:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.states import KazooState
 from migrating_servers import ME, Embedded, Result, member, session, topic, turn
 
@@ -36,6 +36,11 @@ class Rounds:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.client, name)
         return self._asking(found) if name.endswith("_async") else found
+
+    def transaction(self) -> Any:
+        made = self.client.transaction()
+        made.commit_async = self._asking(made.commit_async)
+        return made
 
     def _asking(self, call: Any) -> Any:
         def ask(*arguments: Any, **named: Any) -> Result:
@@ -143,6 +148,42 @@ def test_locks_that_somebody_has_are_left_and_ones_own_are_taken_again(monkeypat
     assert tree["/consumers/g/owners/t/1"] == (b"g_me-3", 1)
     assert list(one.unlock(EVERY[:3])) == EVERY[:3]
     assert [path for path in tree if path.startswith("/consumers/g/owners/t/")] == ["/consumers/g/owners/t/0"]
+
+
+def test_a_lock_that_an_old_member_takes_while_it_is_given_up_stays_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.1.1 deletes whosever owner znode there is, and makes its own, which is of version 0 as any that is new."""
+    tree, one, _ = group(monkeypatch)
+    kazoo = one._client.client
+    one.lock(dict.fromkeys(EVERY[:2], 0), ME)
+    ask, path = kazoo.exists_async, "/consumers/g/owners/t/0"
+
+    def then_the_old_one_comes(asked: str, watch: object = None) -> Result:
+        answer: Result = ask(asked, watch)
+        if asked == path:
+            del tree[path]
+            tree[path] = (b"g_old-0", 3)
+        return answer
+
+    kazoo.exists_async = then_the_old_one_comes
+    assert list(one.unlock(EVERY[:2])) == EVERY[:2], "neither is this member's any more"
+    assert tree[path] == (b"g_old-0", 3) and "/consumers/g/owners/t/1" not in tree
+
+
+@pytest.mark.parametrize("taken_again", [False, True])
+def test_a_lock_is_never_of_the_version_of_a_new_znode(monkeypatch: pytest.MonkeyPatch, taken_again: bool) -> None:
+    tree, one, _ = group(monkeypatch)
+    if taken_again:
+        tree["/consumers/g/owners/t/0"] = (b"g_me-7", 1)
+    one.lock({EVERY[0]: 0}, ME)
+    assert one._client.client._stat("/consumers/g/owners/t/0").version == 1
+    assert list(one.unlock(EVERY[:1])) == EVERY[:1] and "/consumers/g/owners/t/0" not in tree
+
+
+def test_what_zookeeper_refuses_is_no_lock_of_somebody_else_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, one, _ = group(monkeypatch)
+    one._client.client.create_async = lambda *_: Result(NoAuthError())
+    with pytest.raises(Unreachable, match="NoAuthError"):
+        one.lock({EVERY[0]: 0}, ME)
 
 
 def test_a_topic_nobody_has_owned_yet_gets_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
