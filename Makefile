@@ -124,9 +124,9 @@ test: ready
 faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 	KRB_FAULTS_TABLE=docs/reliability.md $(BIN)/pytest tests/faults -m faults -k "$(CASES)"
 
-# What takes too long for every day: the rollback from each further state, comparisons under churn, kills at any moment.
+# What takes too long for every day: the rollback from each further state, comparisons under churn, kills at any moment, thousands of random cases.
 test-long: $(VENV) $(JARS) $(JARS4) $(JARS_OLD) $(ARCHIVE) $(LAB_ARCHIVE)
-	$(BIN)/pytest tests/integration tests/playbooks -m long
+	$(BIN)/pytest tests/integration tests/playbooks tests/spark tests/unit -m long
 
 # Generated examples that no run has tried yet; a failure prints the example.
 test-examples: $(VENV)
