@@ -33,7 +33,8 @@ def running(*partitions: tuple[str, int]) -> dict[tuple[str, int], Held]:
         ("", Mode.ZOOKEEPER),
     ],
 )
-def test_only_the_word_kafka_lets_kafka_assign(znode: str | None, expected: Mode) -> None:
+def test_mode_znode_values(znode: str | None, expected: Mode) -> None:
+    """Only the word kafka lets Kafka assign."""
     assert called_for(znode, {ME, OTHER}, {ME, OTHER}) is expected
     assert called_for(znode, {ME, OTHER}, {ME}) is Mode.ZOOKEEPER, "an old member is there"
 

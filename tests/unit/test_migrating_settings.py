@@ -63,9 +63,6 @@ SECURE = {**LEAST, "zookeeper.ssl.client.enable": "true"}
         ({**LEAST, "coordination.migration.enabled": "yes"}, "coordination.migration.enabled=yes is neither"),
         ({**LEAST, "coordination.migration.enabled": "true"}, "coordination.migration.bootstrap.servers is missing"),
         ({**MIGRATING, "coordination.migration.client.id": "x"}, "coordination.migration.client.id can't be set"),
-        ({**MIGRATING, "offsets.storage": "zookeeper"}, "set offsets.storage=kafka"),
-        ({**LEAST, "offsets.storage": "kafka"}, "set offsets.storage=zookeeper"),
-        ({**LEAST, "dual.commit.enabled": "true"}, "set dual.commit.enabled=false"),
         ({**LEAST, "auto.commit.interval.ms": "-1"}, "auto.commit.interval.ms=-1 is no number"),
         ({**LEAST, "auto.offset.reset": "none"}, "give one of smallest, earliest, largest, latest"),
         ({**LEAST, "partition.assignment.strategy": "sticky"}, "give one of range, roundrobin"),
@@ -84,6 +81,21 @@ def test_bad_settings_are_named_with_the_way_out(given: dict[str, object], told:
         read_settings(given)
     assert "planted" not in str(raised.value)
     assert told in str(raised.value) and "What to do: " in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({**LEAST, "offsets.storage": "kafka"}, "set offsets.storage=zookeeper"),
+        ({**LEAST, "dual.commit.enabled": "true"}, "set dual.commit.enabled=false"),
+        ({**MIGRATING, "offsets.storage": "zookeeper"}, "set offsets.storage=kafka"),
+        ({**MIGRATING, "dual.commit.enabled": "false"}, "set dual.commit.enabled=true"),
+    ],
+)
+def test_commits_to_kafka_are_refused_first(given: dict[str, object], told: str) -> None:
+    """KIP-125's first step: every member commits to ZooKeeper alone. A migrating one then commits to both."""
+    with pytest.raises(SettingError, match=told):
+        read_settings(given)
 
 
 def test_metrics_have_the_names_that_the_jmx_exporter_gives() -> None:

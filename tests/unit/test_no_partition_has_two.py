@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -117,6 +118,31 @@ def test_no_partition_is_handed_out_by_two(seed: int) -> None:
 @settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 def test_no_partition_is_handed_out_by_two_in_ten_thousand_histories(seed: int) -> None:
     settle_and_judge(twice(history_of(seed)))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_partition_is_silent_longer_than_its_move(seed: int) -> None:
+    """At a toggle, in whatever order members look and act: one that stays with its member is handed out all the time,
+    and one that moves is silent once, from its member's stop to the next one's start.
+    """
+    draw = random.Random(seed)
+    world = World({"t": tuple(range(6))}, draw=draw)
+    for _ in range(3):
+        world.join()
+    world.settle()
+    for mode in ("kafka", "zookeeper"):
+        before, moments = world.holders(), [set(world.holders())]
+        world.mode = mode
+        for _ in range(600):
+            happen_to(world, draw.choice(("look", "act", "finish")), draw.choice(sorted(world.migrating)))
+            moments.append(set(world.holders()))
+        after = world.holders()
+        assert {len(who) for who in after.values()} == {1} and after.keys() == world.every()
+        moved = {each for each in after if after[each] != before[each]}
+        assert 0 < len(moved) < len(after)
+        for each in after:
+            silences = sum(each in one and each not in other for one, other in pairwise(moments))
+            assert silences == (each in moved), each
 
 
 LEFT_KAFKA_WHILE_A_NEW_ONE_JOINED = [
