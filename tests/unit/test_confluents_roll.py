@@ -103,6 +103,21 @@ def test_the_tables_of_the_gate(names: dict[str, str]) -> None:
     assert on_target.found == () and on_target.unread == (), "a broker on the target is not asked"
 
 
+@pytest.mark.parametrize("target", ["8.0.0-ccs", "8.0.2-ce"])
+def test_a_confluent_of_4_0_may_be_4_0_0_and_then_answers_no_joingroup_1(target: str) -> None:
+    asked = broker(
+        1, metrics=BrokerMetrics(0, 0, deprecated_requests=(OldRequests("unknown", "unknown", "JoinGroup", "1", 4),))
+    )
+    names = {"3.9.2": "7.9.2-ccs", "4.1.1": target}
+    check, spec = SOFTWARE.checks["KRB-PRE-094"], goes(*names.values())
+    found = check.run(named(asked(cluster()), names), spec)
+    assert found.verdict is Verdict.FAIL and "JoinGroup 1 of software that gives no name" in found.evidence
+    none = check.run(named(cluster(), names), spec)
+    assert none.verdict is Verdict.UNKNOWN
+    assert f"{target} may be Kafka 4.0.0, its number does not say; Kafka 4.0.0 alone does not" in none.evidence
+    assert check.run(named(cluster(), names), goes("7.9.2-ccs", "8.1.0-ccs")).verdict is Verdict.PASS
+
+
 @pytest.mark.parametrize("names", [COMMUNITY, SERVER])
 @pytest.mark.parametrize("wanted", ["4.1", "22", "27"])
 def test_the_plan_of_a_level(names: dict[str, str], wanted: str) -> None:

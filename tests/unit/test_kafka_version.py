@@ -79,6 +79,14 @@ def test_of_two_distributions_in_one_release_neither_is_newer() -> None:
     assert not theirs.newer_than(ours) and not ours.newer_than(theirs)
 
 
+@pytest.mark.parametrize(
+    ("version", "may_be"),
+    [("4.0.0", True), ("8.0.0-ccs", True), ("8.0.3-ce", True), ("4.0", True), ("4.0.1", False), ("8.1.0-ccs", False)],
+)
+def test_confluents_software_may_be_any_release_of_its_minor_version(version: str, may_be: bool) -> None:
+    assert KafkaVersion.of(version).may_be("4.0.0") is may_be
+
+
 def file_of(version: str, **more: object) -> ClusterSpec:
     kafka = {**SPEC.kafka.model_dump(exclude_none=True), "version": version, **more}
     data = SPEC.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -144,8 +152,8 @@ def test_the_hosts_know_the_same_layouts() -> None:
 
 
 def test_no_other_place_takes_a_version_of_kafka_apart() -> None:
-    """A text such as 7.9.2-ccs would be compared as 7."""
-    apart = re.compile(r"version\w*\)?\.(split|partition|rpartition|startswith)\(|int\(\w*version\[")
+    """A text such as 7.9.2-ccs would be compared as 7, and 8.0.0-ccs would not be what 4.0.0 is."""
+    apart = re.compile(r"version\w*\)?\.(split|partition|rpartition|startswith)\(|int\(\w*version\[|[=!]= \"\d+\.\d")
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for room in ROOMS
@@ -154,5 +162,10 @@ def test_no_other_place_takes_a_version_of_kafka_apart() -> None:
         if apart.search(line)
     ]
     assert found == []
-    for wrong in ('int(spec.kafka.version.split(".")[0])', 'version.startswith("4.")', "int(version[0])"):
+    for wrong in (
+        'int(spec.kafka.version.split(".")[0])',
+        'version.startswith("4.")',
+        "int(version[0])",
+        'target == "4.0.0"',
+    ):
         assert apart.search(wrong), wrong

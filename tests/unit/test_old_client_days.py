@@ -144,6 +144,14 @@ def test_what_a_person_signs(days: OldClientDays | str | None, says: str) -> Non
     assert shown.startswith("### Clients that Kafka 4.1.1 will not answer, by day\n") and says in shown
 
 
+def test_for_a_target_that_may_be_4_0_0_the_days_say_that_joingroup_is_not_counted() -> None:
+    """KAFKA-19444."""
+    none = after(at(0, b1=[]), at(DAY, b1=[]))
+    for target in ("4.0.0", "8.0.0-ccs"):
+        assert "alone does not answer JoinGroup 0 and 1" in table_of_days(none, target, watch=WATCH)
+    assert "JoinGroup" not in table_of_days(none, "4.0.1", watch=WATCH)
+
+
 def test_names_of_clients_break_no_table() -> None:
     kind = KindDays("a|b\nc", "Fetch 3", {"2026-01-02": 1}, {1: 1})
     assert r"| a\|b c | Fetch 3 |" in table_of_days(replace(after(at(0, b1=[])), kinds=(kind,)), "4.1.1", watch=WATCH)

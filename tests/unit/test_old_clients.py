@@ -110,6 +110,7 @@ def test_4_0_0_alone_does_not_answer_joingroup_0_and_1_which_3_9_2_does_not_coun
     assert [each.asked for each in clients.found] == ["JoinGroup 1"]
     (unread,) = old_clients(counted(cluster(), b1=[]), None, "4.0.0").unread
     assert "4.0.0 alone does not answer JoinGroup 0 and 1" in unread
+    assert old_clients(counted(cluster(), b1=[]), None, "4.0.1").unread == ()
     assert "KAFKA-19444" in {each.issue for each in faults_of(KafkaVersion.of("4.0.0"))}
     assert "KAFKA-19444" not in {each.issue for each in faults_of(KafkaVersion.of("4.0.1"))}
 

@@ -94,6 +94,8 @@ def test_a_directory_that_was_formatted_by_newer_software_is_read_at_each_start(
         " only a quorum that has no log yet begins at its levels."
     )
     assert said(new, kafka4()) == []
+    (text,) = said(replace(on_disk(103), bootstrap={METADATA_VERSION: 33}), replace(kafka4(), version="8.0.1-ccs"))
+    assert "cannot run 8.0.1-ccs: " in text and "and Kafka 4.0.0, which that may be, ends on a bootstrap" in text
     assert said(replace(on_disk(103), bootstrap={METADATA_VERSION: 33}), kafka4()) == []
     assert said(replace(on_disk(103), bootstrap={METADATA_VERSION: 5}), kafka4()) == []
 

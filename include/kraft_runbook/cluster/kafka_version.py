@@ -56,6 +56,13 @@ class KafkaVersion:
         """Which release of that minor version of Kafka; None where Confluent counts, or the text does not say."""
         return self.numbers[2] if len(self.numbers) > 2 and not self.is_confluents else None
 
+    def may_be(self, text: str) -> bool:
+        """Whether this is that release of Apache Kafka, such as 4.0.0, or Confluent's software that may hold it: any of
+        the same minor version, for its last number does not say.
+        """
+        other = KafkaVersion.of(text)
+        return self.release == other.release and self.patch in (None, other.patch)
+
     @property
     def is_misnamed(self) -> bool:
         """Whether it is a number of Confluent's without the ending that its software shows."""

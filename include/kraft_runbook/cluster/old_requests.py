@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion
+
 UNNAMED = "unknown"
 """What Kafka counts for a client that does not say which software it is (``ClientInformation``). Clients say so from
 Kafka 2.4 on (KIP-511), so most of those that matter here do not.
@@ -41,8 +43,18 @@ def is_answered(api: str, version: str | int, target: str) -> bool:
     """Whether this Kafka 4 answers that request. 3.9.0 and 3.9.1 count more as deprecated than Kafka 4 took away
     (KAFKA-19494). ``api``: in any case, as a request log has FETCH or JOIN_GROUP. What can't be told is not answered.
     """
-    first = {name.lower(): number for name, number in (OF_4_0_0 if target == "4.0.0" else FIRST_ANSWERED).items()}
+    answered = OF_4_0_0 if KafkaVersion.of(target).may_be("4.0.0") else FIRST_ANSWERED
+    first = {name.lower(): number for name, number in answered.items()}
     return str(version).isdigit() and int(version) >= first.get(api.replace("_", "").lower(), 0)
+
+
+def not_counted(target: str) -> str | None:
+    """Which requests this Kafka 4 does not answer, though no broker of Kafka 3.9 counts them."""
+    version = KafkaVersion.of(target)
+    if not version.may_be("4.0.0"):
+        return None
+    may_be = "" if version.patch == 0 else f"{target} may be Kafka 4.0.0, its number does not say; "
+    return f"{may_be}Kafka 4.0.0 alone does not answer JoinGroup 0 and 1, which 3.9.2 does not count: 4.0.1 does"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import in_markdown, name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, was_read
-from kraft_runbook.cluster.old_requests import OldRequests, is_answered
+from kraft_runbook.cluster.old_requests import OldRequests, is_answered, not_counted
 from kraft_runbook.cluster.spans import in_words
 
 DAYS = 35
@@ -171,6 +171,8 @@ def _table(days: OldClientDays | str | None, version: str, watch: str) -> Iterat
         yield f"At the last look the counts of {nodes('broker', sorted(days.unread))} were not read."
     if days.dropped:
         yield f"More than {MOST_KINDS} kinds of client and request came: only those that came last are here."
+    if uncounted := not_counted(version):
+        yield f"Not counted: {in_markdown(uncounted)}."
     yield ""
     unanswered = [each for each in days.asking if not _is_answered(each, version)]
     if not unanswered:

@@ -9,7 +9,7 @@ from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import in_markdown, name_ids, nodes, some
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, Unread, was_read
-from kraft_runbook.cluster.old_requests import OldRequests, is_answered
+from kraft_runbook.cluster.old_requests import OldRequests, is_answered, not_counted
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, passed, settle
@@ -75,8 +75,8 @@ def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None, ve
     )
     by_use = sorted(rows, key=lambda each: (-(each.lately or 0), -each.total, each.software, each.asked))
     window = in_words(seen.observed_at - earlier.observed_at) if earlier else None
-    if version == "4.0.0":
-        unread.append("Kafka 4.0.0 alone does not answer JoinGroup 0 and 1, which 3.9.2 does not count: 4.0.1 does")
+    if uncounted := not_counted(version):
+        unread.append(uncounted)
     return OldClients(tuple(by_use), tuple(unread), window)
 
 

@@ -138,10 +138,12 @@ def _bootstrap(who: str, disk: NodeOnDisk, software: SoftwareLevels) -> Iterator
     level, table = disk.bootstrap.get(METADATA_VERSION), software.features.get(METADATA_VERSION)
     if level is None or table is None or table.level(level) is not None:
         return
-    if version.release < (4, 0) or (version.release == (4, 0) and not version.patch):
+    if version.release < (4, 0) or version.may_be("4.0.0"):
+        by_chance = version.release == (4, 0) and version.patch is None
+        ends = "Kafka 4.0.0, which that may be," if by_chance else software.version
         yield Obstacle(
             f"{who} cannot run {software.version}: its directory was formatted at {METADATA_VERSION} {level}, and"
-            f" {software.version} ends on a bootstrap.checkpoint of a level that it does not know",
+            f" {ends} ends on a bootstrap.checkpoint of a level that it does not know",
             "move that file aside on its host (do not delete it): only a quorum that has no log yet begins at its"
             " levels",
         )
