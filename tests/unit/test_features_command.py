@@ -23,6 +23,7 @@ from kraft_runbook.cluster.feature_levels import (
     FeatureObservation,
     LevelsInLog,
     NodeHost,
+    SoftwareLevels,
     WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
@@ -42,12 +43,16 @@ def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
         node["home_link"] = f"/srv/kafka-{node['id']}"
     (tmp_path / "lab.yaml").write_text(yaml.safe_dump(file))
 
-    def call(seen: FeatureObservation, *arguments: str, answer: Answer | None = None) -> tuple[int, str]:
+    def call(
+        seen: FeatureObservation, *arguments: str, answer: Answer | None = None, newer: SoftwareLevels | None = None
+    ) -> tuple[int, str]:
         def asked(*_: object, validate_only: bool, **__: object) -> Answer:
             assert validate_only and answer is not None
             return answer
 
-        ask = Asking(features=lambda *_, **__: on_hosts(seen), preview=partial(preview_change, ask=asked))
+        ask = Asking(
+            features=lambda *_, **__: on_hosts(seen, newer or kafka4()), preview=partial(preview_change, ask=asked)
+        )
         with pytest.raises(SystemExit) as ended:
             app.main(["features", "--cluster", "lab", "--clusters-dir", str(tmp_path), *arguments], ask)
         captured = capsys.readouterr()
@@ -56,9 +61,9 @@ def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     return call
 
 
-def on_hosts(seen: FeatureObservation) -> FeatureObservation:
+def on_hosts(seen: FeatureObservation, newer: SoftwareLevels) -> FeatureObservation:
     """The same, with both versions on every host that was read."""
-    software = {OLD_HOME: kafka3(), NEW_HOME: kafka4()}
+    software = {OLD_HOME: kafka3(), NEW_HOME: newer}
     hosts = {
         i: replace(host, software=software) if isinstance(host, NodeHost) else host for i, host in seen.hosts.items()
     }
@@ -103,6 +108,10 @@ def test_keys_that_the_other_software_reads_over_are_named(show: Show) -> None:
     _, out = show(replace(seen, hosts={**seen.hosts, 1: replace(host, config=config)}))
     assert "the file of broker 1: log.segment.bytes=1024 is below the smallest that 4.1.1 takes (1048576)" in out
     assert "the file of broker 1 holds keys that it reads over: password.encoder.secret" in out
+    later = {"process.roles": "broker", "max.decompressed.message.bytes": "1"}
+    changed = replace(seen, hosts={**seen.hosts, 1: replace(host, config=later)})
+    _, out = show(changed, newer=replace(kafka4(), version="4.3.2"))
+    assert "the file of broker 1: whether 4.3.2 knows max.decompressed.message.bytes is not known: 4.3.1, the" in out
 
 
 def test_findings_name_ghosts_nodes_that_lag_and_what_was_not_read(show: Show) -> None:

@@ -253,6 +253,22 @@ def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_h
         assert [each.key for each in file_findings({"log.segment.bytes": "1"}, version)] == ["process.roles"]
 
 
+@pytest.mark.parametrize("version", ["4.3.2", "4.3", "8.3.0-ccs", "8.3.1-ce"])
+def test_whether_a_release_that_was_not_asked_has_a_key_that_its_releases_differ_in_is_unknown(version: str) -> None:
+    key = "max.decompressed.message.bytes"
+    assert table(version).unsure == {key} and not table(version).has_lost(key)
+    assert key not in table(version).topics_gone
+    (found,) = file_findings({key: "1", "process.roles": "broker"}, version, now="4.2.2")
+    assert (found.key, found.unknown, found.refused) == (key, True, False)
+    assert f"whether {version} knows {key} is not known: 4.3.1, the last that was asked, does not" in found.problem
+    assert file_findings({key: "1", "process.roles": "broker"}, version, now="4.3.1") == (), "it is read over now too"
+
+
+@pytest.mark.parametrize("version", ["4.0.3", "4.2.3", "4.3.1", "4.4.0", "4.4.1", "8.2.0-ccs", "8.4.0-ccs"])
+def test_a_release_that_was_not_asked_is_else_judged_by_its_minor_version(version: str) -> None:
+    assert not table(version).unsure
+
+
 def test_what_is_said_to_be_refused_is_refused_and_what_is_rendered_is_taken(tmp_path: Path) -> None:
     kraft = broker_properties(SPEC, SPEC.broker(1), BrokerMode.KRAFT)
     files = {

@@ -507,6 +507,24 @@ def test_what_a_roll_within_kafka_4_does_change_is_named(
     assert found.verdict is Verdict.FAIL and words in found.evidence, found
 
 
+@pytest.mark.parametrize("target", ["4.3.2", "8.3.0-ccs"])
+@pytest.mark.parametrize(
+    ("spoil", "code", "whose"),
+    [
+        ({"max.decompressed.message.bytes": "1"}, "KRB-UPG-007", "broker 2: "),
+        (held(topics={"max.decompressed.message.bytes": Found(1, ("a",))}), "KRB-UPG-019", "topics 1: a: "),
+        (held(brokers={"2": {"max.decompressed.message.bytes": "1"}}), "KRB-UPG-021", "broker 2: "),
+    ],
+)
+def test_whether_a_target_that_was_not_asked_knows_a_key_is_unknown(
+    spoil: Wrong, code: str, whose: str, target: str
+) -> None:
+    found = SOFTWARE.checks[code].run(*with_wrong(spoil, goes("4.2.2", target)))
+    said = f"{whose}whether {target} knows max.decompressed.message.bytes is not known: 4.3.1, the last that was asked"
+    assert found.verdict is Verdict.UNKNOWN and said in found.evidence, found
+    assert SOFTWARE.checks[code].run(*with_wrong(spoil, goes("4.2.2", "4.4.1"))).verdict is Verdict.PASS
+
+
 def test_a_target_that_no_table_knows_is_unknown_and_not_judged_by_another_one_s() -> None:
     newer = Software(version="4.9.0", home=NEW_HOME)
     spec = PLAIN.model_copy(update={"kafka": PLAIN.kafka.model_copy(update={"upgrade_to": newer})})

@@ -85,8 +85,9 @@ def _text(seen: FeatureObservation, other: OtherSoftware) -> str:
         lines.append(f"  {table.reason}")
     for node_id, found in other.files.items():
         refused = [str(each) for each in found if each.refused]
-        ignored = [each.key for each in found if not each.refused]
-        lines += [f"  the file of {seen.who(node_id)}: {each}" for each in refused]
+        ignored = [each.key for each in found if not each.refused and not each.unknown]
+        unknown = [str(each) for each in found if each.unknown]
+        lines += [f"  the file of {seen.who(node_id)}: {each}" for each in (*refused, *unknown)]
         if ignored:
             lines.append(f"  the file of {seen.who(node_id)} holds keys that it reads over: {', '.join(ignored)}")
     return "\n".join(lines)

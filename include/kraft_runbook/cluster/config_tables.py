@@ -4,7 +4,9 @@ one does. For the files of brokers and controllers, for their dynamic configurat
 
 Made by ``tests/unit/PrintConfigBounds.java`` from the jars of 3.9.2, 4.0.0 to 4.0.2, 4.1.0 to 4.1.2, 4.2.0 to 4.2.2,
 4.3.0, 4.3.1 and 4.4.0: all releases of one minor version said the same, but for one key of 4.2.2 (``_NOT_YET``). Tests
-ask those that the lab has. A target that is not here is unknown; it is never judged by another's table.
+ask those that the lab has. A minor version that is not here is unknown; it is never judged by another's table. A later
+release of one that is here, and Confluent's, is judged by that one's table, but for keys that ``_NOT_YET`` names there:
+whether it has them is unknown.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ class ConfigTable:
     refuses and a later release takes. ``entries``: lists of brokers and controllers that may have no empty entry, such
     as a trailing comma leaves; ``filled``: those that may not be empty either. ``defaults``: of brokers, where they are
     others than in 3.9 (``DEFAULTS_OF_3_9``), or change after 4.0. ``families``: keys that begin so are gone.
+    ``unsure``: keys of brokers, controllers and topics of which nobody knows whether the release has them.
     """
 
     gone: frozenset[str] = frozenset()
@@ -74,6 +77,7 @@ class ConfigTable:
     greatest: Mapping[str, int] = field(default_factory=dict)
     families: tuple[str, ...] = ()
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unsure: frozenset[str] = frozenset()
 
     def has_lost(self, key: str) -> bool:
         """Whether the release reads over this key of a broker or controller."""
@@ -97,6 +101,7 @@ class ConfigTable:
             self.defaults,
             news(self.greatest, before.greatest),
             () if before.families else self.families,
+            unsure=self.unsure - before.gone,
         )
 
 
@@ -228,10 +233,9 @@ STRICTER: Mapping[str, ConfigTable] = {
 """What each minor version refuses at its start and a later one takes. The short names of assignors are classes to 3.9,
 which it does not find.
 """
-_DECOMPRESSED = frozenset({"max.decompressed.message.bytes"})
-_NOT_YET: Mapping[str, frozenset[str]] = {"4.3.0": _DECOMPRESSED, "4.3.1": _DECOMPRESSED}
-"""By release, keys of brokers and topics that a patch of an earlier minor version has: this one came with 4.2.2 and
-with 4.4.0.
+_NOT_YET: Mapping[str, Mapping[str, int]] = {"4.3": {"max.decompressed.message.bytes": 1}}
+"""By minor version, keys of brokers and topics that a release of an earlier one has, and the last release that was
+asked and lacks them: this one came with 4.2.2 and with 4.4.0.
 """
 
 
@@ -248,7 +252,8 @@ def config_table(version: str) -> ConfigTable | Unread:
             " use a release of this tool that knows it, or another target"
         )
     upto = list(_STEPS.values())[: list(_STEPS).index(minor) + 1]
-    lacks = _NOT_YET.get(version, frozenset())
+    patch, not_yet = KafkaVersion.of(version).patch, _NOT_YET.get(minor, {})
+    lacks = frozenset(key for key, last in not_yet.items() if patch is not None and patch <= last)
     gone = lacks.union(*(each.gone for each in upto))
     return ConfigTable(
         gone,
@@ -261,6 +266,15 @@ def config_table(version: str) -> ConfigTable | Unread:
         {key: greatest for each in (*upto, stricter) for key, greatest in each.greatest.items()},
         GONE_FAMILIES,
         stricter.words,
+        frozenset(not_yet) - lacks,
+    )
+
+
+def knows_is_unknown(key: str, version: str) -> str:
+    """What is said of a key that is ``unsure`` in that Kafka's table."""
+    minor = KafkaVersion.of(version).minor
+    return (
+        f"whether {version} knows {key} is not known: {minor}.{_NOT_YET[minor][key]}, the last that was asked, does not"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft_runbook.cluster.config_tables import LEAST_IN_3_9, config_table
+from kraft_runbook.cluster.config_tables import LEAST_IN_3_9, config_table, knows_is_unknown
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -31,9 +31,12 @@ def no_topic_holds_a_key_that_the_target_does_not_know(seen: ClusterObservation,
     A key that the version before does not know either is not told: the roll changes nothing of it.
     """
     table = needed(taken_away(spec))
-    gone = {key: found for key, found in _dynamic(seen).topics.items() if key in table.topics_gone}
+    held = _dynamic(seen).topics
+    gone = {key: found for key, found in held.items() if key in table.topics_gone}
     if not gone:
-        return settle((), (), "none has")
+        unsure = ((key, held[key]) for key in sorted(held.keys() & table.unsure))
+        told = (f"topics {sample(found.samples, found.count)}: {_unsure(key, spec)}" for key, found in unsure)
+        return settle((), told, "none has")
     topic = next(iter(gone.values())).samples[0]
     keys = ",".join(key for key, found in gone.items() if topic in found.samples)
     return failed(
@@ -85,8 +88,9 @@ def no_dynamic_key_is_read_over_by_the_target(seen: ClusterObservation, spec: Cl
     Kafka then leaves the key out, without a word. A key that the version before reads over too is not told.
     """
     table = needed(taken_away(spec))
-    wrong = [f"{_who(whose)}: {key}" for whose, key, _ in _of_brokers(seen) if table.has_lost(key)]
-    return settle(wrong, (), "none has")
+    held = [(_who(whose), key) for whose, key, _ in _of_brokers(seen)]
+    wrong = [f"{who}: {key}" for who, key in held if table.has_lost(key)]
+    return settle(wrong, (f"{who}: {_unsure(key, spec)}" for who, key in held if key in table.unsure), "none has")
 
 
 def _dynamic(seen: ClusterObservation) -> DynamicConfigs:
@@ -97,6 +101,10 @@ def _of_brokers(seen: ClusterObservation) -> Iterator[tuple[str, str, str]]:
     for whose, held in _dynamic(seen).brokers.items():
         for key, value in held.items():
             yield whose, key, value
+
+
+def _unsure(key: str, spec: ClusterSpec) -> str:
+    return knows_is_unknown(key, both(spec)[-1].version)
 
 
 def _who(whose: str) -> str:

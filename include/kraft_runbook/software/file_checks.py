@@ -95,10 +95,11 @@ def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: Clu
     that the version before reads over too is not told: the roll changes nothing of it.
     """
 
-    def ignored(found: Iterable[FileFinding]) -> Iterator[str]:
-        keys = [each.key for each in found if not each.refused]
+    def ignored(found: Iterable[FileFinding]) -> Iterator[str | Unread]:
+        keys = [each.key for each in found if not each.refused and not each.unknown]
         if keys:
             yield ", ".join(keys)
+        yield from (Unread(each.problem) for each in found if each.unknown)
 
     target = both(spec)[-1].version
     return each_file(spec, lambda written: _told(written, target, spec.kafka.version, ignored), "none does")
@@ -145,7 +146,10 @@ def _refused(found: Iterable[FileFinding]) -> Iterator[str]:
 
 
 def _told(
-    written: Mapping[str, str], version: str, now: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+    written: Mapping[str, str],
+    version: str,
+    now: str,
+    told: Callable[[tuple[FileFinding, ...]], Iterable[str | Unread]],
 ) -> Iterator[str | Unread]:
     """What that version says to a file that is written for it, where ``now`` runs until then."""
     table = config_table(version)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.config_meaning import listed
-from kraft_runbook.cluster.config_tables import ConfigTable, config_table
+from kraft_runbook.cluster.config_tables import ConfigTable, config_table, knows_is_unknown
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.unread import Unread
@@ -32,7 +32,9 @@ INSTEAD: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FileFinding(Obstacle):
-    """One ``key`` of a node's file. ``refused``: the process exits; else it starts, and the key means nothing."""
+    """One ``key`` of a node's file. ``refused``: the process exits; else it starts, and the key means nothing.
+    ``unknown``: or it does, nobody knows.
+    """
 
     key: str = ""
     refused: bool = True
@@ -118,6 +120,14 @@ def _ignored(properties: Mapping[str, str], version: str, table: ConfigTable) ->
             yield FileFinding(
                 f"{version} reads over {key} in silence",
                 f"its place is taken by {INSTEAD[key]}" if key in INSTEAD else "take it out of the cluster file",
+                key=key,
+                refused=False,
+            )
+        elif key in table.unsure:
+            yield FileFinding(
+                knows_is_unknown(key, version),
+                "ask that release's documentation, or take it out of the cluster file",
+                unknown=True,
                 key=key,
                 refused=False,
             )
