@@ -10,23 +10,29 @@ from asked_java import ask_java
 from feature_looks import host_module, kafka3, kafka4, software_in
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.metadata_version import LEVELS
-from lab.installation import JARS, JARS4, kafka4_version
+from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 
 ASKED = Path(__file__).with_name("PrintFeatureLevels.java")
 errors, _, reader = (host_module(each) for each in ("kafka_host", "installation", "feature_levels"))
 
 
-@pytest.mark.parametrize(("jars", "version"), [(JARS, load().kafka.version), (JARS4, kafka4_version())])
-def test_names_numbers_stars_and_ranges_are_those_of_the_jars_own_classes(jars: Path, version: str) -> None:
+THREE, FOUR = load().kafka.version, kafka4_version()
+
+
+@pytest.mark.parametrize("version", [THREE, FOUR, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)])
+def test_names_numbers_stars_and_ranges_are_those_of_the_jars_own_classes(version: str) -> None:
+    jars = JARS if version == THREE else fetch_jars(version, jars=jars_of(version))
     lines = [line.split() for line in ask_java(ASKED, jars=jars).splitlines()]
     software = software_in(jars)
     assert software.version == version
     assert not isinstance(software.records, Unread) and len(software.records) >= 25
-    assert not_read(software.records) == () and software.records["RegisterBrokerRecord"] == 3
+    of_broker = 3 if release_of(version) < (4, 3) else 4
+    assert not_read(software.records) == () and software.records["RegisterBrokerRecord"] == of_broker
     table = software.features[METADATA_VERSION]
     levels = [line[1:] for line in lines if line[0] == "level"]
     # Nothing comes before the first one, so that Java can't be asked whether it changed anything.

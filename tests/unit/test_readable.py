@@ -28,7 +28,7 @@ from kraft_runbook.io.hosts.feature_state import on_disk_of
 from kraft_runbook.metadata.metadata_version import BRINGS, LEVELS
 from kraft_runbook.software.readable import unreadable
 from kraft_runbook.software.way_back import way_to
-from lab.installation import JARS, OTHERS, fetch_jars, jars_of, kafka4_version
+from lab.installation import JARS, NEWEST, OTHERS, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 
 THREE, FOUR = load().kafka.version, kafka4_version()
@@ -315,10 +315,18 @@ def test_a_way_that_no_leader_tells_of_is_never_called_not_yet() -> None:
     assert way.unknown and "The metadata log was not read (no controller leads)" in way.render_text()
 
 
-def test_this_tools_list_of_levels_that_changed_metadata_is_the_jars_own() -> None:
-    starred = {each.number for each in kafka4().features[METADATA_VERSION].levels if each.changes_metadata}
-    listed = {number for number in BRINGS if min(starred) <= number <= max(starred)}
-    assert listed == {number for number in starred if number >= 5}
+@pytest.mark.parametrize("version", [THREE, FOUR, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)])
+def test_this_tools_list_of_levels_that_changed_metadata_is_the_jars_own(version: str) -> None:
+    """Of each release the levels that it supports, but its first: nothing comes before that one. All of 3.9 and of the
+    newest are all of the list.
+    """
+    software = software_in(JARS if version == THREE else fetch_jars(version, jars=jars_of(version)))
+    table = software.features[METADATA_VERSION]
+    judged = range(table.levels[0].number + 1, table.supported.highest + 1)
+    assert [each for each in BRINGS if each in judged] == [
+        each.number for each in table.levels if each.changes_metadata and each.number in judged
+    ]
+    assert version != NEWEST or max(BRINGS) in judged
 
 
 def test_each_node_waits_for_its_own_snapshots_interval() -> None:

@@ -45,6 +45,7 @@ LEVELS = {
 NEWEST_LEVEL = max(LEVELS.values())
 """The highest level whose records this tool reads; its schemas are those of the same release."""
 BRINGS: Mapping[int, str] = {
+    3: "how a leader recovers after an unclean election",
     5: "records that keep the log moving (NoOpRecord)",
     6: "changes of a broker's registration (BrokerRegistrationChangeRecord)",
     7: "controlled shutdown in a broker's registration",
