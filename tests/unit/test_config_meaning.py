@@ -51,6 +51,59 @@ def test_a_file_that_names_a_protocol_between_brokers_means_its_listener() -> No
     )
 
 
+SAME = [
+    ({"num.io.threads": "8"}, {}),
+    ({}, {"log.retention.hours": "168"}),
+    ({"auto.create.topics.enable": "true"}, {}),
+    ({"ssl.endpoint.identification.algorithm": "https"}, {}),
+    ({"reserved.broker.max.id": "+01000"}, {}),
+    ({"controller.quorum.voters": " "}, {}),
+    ({"authorizer.class.name": ""}, {}),
+    ({"log.cleaner.io.buffer.load.factor": "0.90"}, {}),
+    ({"principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"}, {}),
+    ({"sasl.enabled.mechanisms": "PLAIN, SCRAM-SHA-512"}, {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512"}),
+    (
+        {"listener.name.sasl.sasl.enabled.mechanisms": "PLAIN ,GSSAPI"},
+        {"listener.name.sasl.sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
+    ),
+    ({"auto.create.topics.enable": "FALSE"}, {"auto.create.topics.enable": "false"}),
+    ({"log.retention.ms": "060"}, {"log.retention.ms": "60"}),
+    ({"process.roles": ""}, {}),
+    ({"process.roles": " ", "inter.broker.protocol.version": "3.9"}, {"inter.broker.protocol.version": "3.9-IV0"}),
+]
+"""A file, and a rendering of the same meaning."""
+
+
+@pytest.mark.parametrize(("on_disk", "rendered"), SAME)
+def test_a_default_and_another_spelling_make_no_difference(on_disk: dict[str, str], rendered: dict[str, str]) -> None:
+    assert apart({**APACHES, **on_disk}, {**AS_RENDERED, **rendered}) == ()
+    assert apart({**APACHES, **rendered}, {**AS_RENDERED, **on_disk}) == ()
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "rendered"),
+    [
+        ({"log.retention.ms": "604800000"}, {"log.retention.hours": "168"}),
+        ({"log.retention.minutes": ""}, {}),
+        ({"broker.rack": ""}, {}),
+        ({"ssl.endpoint.identification.algorithm": ""}, {}),
+        ({"ssl.endpoint.identification.algorithm": "HTTPS"}, {}),
+        ({"sasl.enabled.mechanisms": "PLAIN,GSSAPI"}, {"sasl.enabled.mechanisms": "GSSAPI,PLAIN"}),
+        ({"sasl.enabled.mechanisms": "PLAIN,"}, {"sasl.enabled.mechanisms": "PLAIN"}),
+        ({"sasl.enabled.mechanisms": "${vault:a ,b}"}, {"sasl.enabled.mechanisms": "${vault:a,b}"}),
+        ({"num.recovery.threads.per.data.dir": "1"}, {}),
+        ({"ssl.protocol": "TLSv1.3"}, {}),
+        ({"zookeeper.ssl.client.enable": "false"}, {}),
+        ({"num.io.threads": "${env:THREADS}"}, {}),
+        ({"num.io.threads": "8_"}, {"num.io.threads": "8"}),
+        ({"confluent.metrics.reporter.topic": "TRUE"}, {"confluent.metrics.reporter.topic": "true"}),
+        ({"listener.name.sasl.sasl.enabled.mechanisms": "GSSAPI"}, {}),
+    ],
+)
+def test_what_may_mean_something_else_is_a_difference(on_disk: dict[str, str], rendered: dict[str, str]) -> None:
+    assert apart({**APACHES, **on_disk}, {**AS_RENDERED, **rendered})
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -101,6 +154,8 @@ def test_blanks_order_and_what_is_derived_make_no_difference(names: list[str], d
         "super.users": data.draw(st.sampled_from(["User:b;User:a", "User:a; User:b", "User:a;User:b;"])),
         data.draw(st.sampled_from(["inter.broker.listener.name", "security.inter.broker.protocol"])): inter,
     }
+    for there, here in data.draw(st.lists(st.sampled_from(SAME), max_size=4)):
+        spelt, whole = {**there, **spelt}, {**here, **whole}
     if data.draw(st.booleans()):
         spelt["inter.broker.protocol.version"] = data.draw(st.sampled_from(["3.9", "3.9-IV0 "]))
     assert apart(spelt, whole) == ()

@@ -1,6 +1,6 @@
 """What a broker's properties mean to Kafka 3.9, whatever their spelling, so that two files can be compared. Pure.
 
-Kafka trims values, and lists by their commas (``ConfigDef.parseType``). Of listeners it derives what is not set
+Values are as Kafka parses them, and its defaults count (``config_defaults``). Of listeners it derives what is not set
 (``KafkaConfig.getInterBrokerListenerNameAndSecurityProtocol``, ``effectiveAdvertisedListeners``).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraft_runbook.cluster.config_defaults import is_default, one_spelling
 from kraft_runbook.cluster.config_providers import PROVIDERS, SECRETS
 from kraft_runbook.cluster.sensitive import is_sensitive
 
@@ -31,14 +32,16 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
 
     ``newest_ibp``: what inter.broker.protocol.version is without one.
     """
-    found = {key: value if is_sensitive(key) else value.strip() for key, value in properties.items()}
+    found = {key: value if is_sensitive(key) else one_spelling(key, value) for key, value in properties.items()}
     listeners = _endpoints(found.get(LISTENERS) or DEFAULT_LISTENERS)
     of_controllers = {each.upper() for each in listed(found.get(OF_CONTROLLERS, ""))}
     for_clients = [each for each in listeners if each.partition("://")[0] not in of_controllers]
     advertised = sorted(_endpoints(found.get(ADVERTISED) or ",".join(for_clients)))
     names = {each.partition("://")[0].upper() for each in (*listeners, *advertised)}
     names |= of_controllers
-    if sorted(listed(found.get(ROLES, ""))) == BOTH:
+    if not found.get(ROLES):  # an empty list is no role
+        found.pop(ROLES, None)
+    elif sorted(listed(found[ROLES])) == BOTH:
         found[ROLES] = ",".join(BOTH)
         listeners.sort()
         advertised = [each for each in advertised if each in for_clients or each not in listeners]
@@ -54,7 +57,7 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
     if not found.get(INTER_BROKER):  # where both are set, Kafka does not start
         found[INTER_BROKER] = found.pop(BY_PROTOCOL, "") or "PLAINTEXT"
     found[INTER_BROKER] = found[INTER_BROKER].upper()
-    if "process.roles" not in found:
+    if ROLES not in found:
         if not found.get("broker.id") and found.get("node.id"):  # KafkaConfig.populateSynonyms
             found["broker.id"] = found["node.id"]
         if found.get("node.id") == found.get("broker.id"):
@@ -73,10 +76,11 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
 def alike(
     on_disk: Mapping[str, str], rendered: Mapping[str, str], *, newest_ibp: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Both by their meaning, and without what makes no difference between the two: this tool's own provider, where the
-    file needs none, since its secrets stand there in clear or come from another one; an advertised host that the file
-    leaves to the machine's own name (``KRB-PRE-008`` compares what the broker then advertises), and where a node with
-    both roles advertises its controller listener (``KRB-PRE-122`` compares what the metadata log then has).
+    """Both by their meaning, and without what makes no difference between the two: a key that only one of them sets, to
+    its default; this tool's own provider, where the file needs none, since its secrets stand there in clear or come
+    from another one; an advertised host that the file leaves to the machine's own name (``KRB-PRE-008`` compares what
+    the broker then advertises), and where a node with both roles advertises its controller listener (``KRB-PRE-122``
+    compares what the metadata log then has).
     """
     held, wanted = meaning(on_disk, newest_ibp=newest_ibp), meaning(rendered, newest_ibp=newest_ibp)
     if SECRETS not in listed(held.get(PROVIDERS, "")):
@@ -92,6 +96,9 @@ def alike(
             (name, place.rpartition(":")[2]) for name, _, place in named
         ] == [(each.partition("://")[0], each.rpartition(":")[2]) for each in listed(wanted[ADVERTISED])]:
             held[ADVERTISED] = wanted[ADVERTISED]
+    for one, other in ((held, wanted), (wanted, held)):
+        for key in [key for key in one.keys() - other.keys() if is_default(key, one[key])]:
+            del one[key]
     return held, wanted
 
 
