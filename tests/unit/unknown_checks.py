@@ -284,10 +284,12 @@ ELSEWHERE = {
     "KRB-PRE-128",
     "KRB-PRE-131",
     "KRB-PRE-132",
+    "KRB-PRE-140",
 }
 """They ask more only where the file says so: a listener is TLS (``test_certificates``), brokers are restarted together
 (``test_broker_batches``), systemd runs the nodes (``test_stop_commands``), a login is by PLAIN
-(``test_logins_seen``), zookeeper.set.acl is on without a client certificate (``test_owners_of_znodes``).
+(``test_logins_seen``), zookeeper.set.acl is on without a client certificate (``test_owners_of_znodes``), a SASL
+listener has no login in the properties (``test_listener_logins``).
 """
 NEVER_UNKNOWN = {
     "KRB-PRE-017",
