@@ -180,6 +180,13 @@ def test_while_a_run_waits_until_it_may_start_the_proofs_age_stops_nobody(scene:
         move_between_disks(signed)  # nothing of it was begun, and it waits for nobody
 
 
+def test_where_nothing_is_to_move_what_stays_uneven_is_named(scene: Scene) -> None:
+    scene.placed = {A: TWO}
+    scene.params |= {"goal": disks.EVEN, "directory": None}
+    with pytest.raises(NothingToDo, match=r"between disks; .* of broker 1 stay uneven: /d1 .*; /d2 holds 10\.0 MB"):
+        disks.plan_between_disks(scene.run())
+
+
 def dies(*_: Any) -> None:
     raise KeyboardInterrupt
 

@@ -10,14 +10,12 @@ from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.disk_room import KEEP_FREE
 from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, moves_back
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Held, Logs, ends_a_copy, volumes
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Held, Logs, ends_a_copy, short_of_room
+from kraft_runbook.reassignment.even_disks import even_disks
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of, named_twice
 
-WITHIN = 0.05
-"""Disks are even once the fullest differs from the emptiest by this part of the mean, or no move makes that less."""
 SAMPLE = 5
 
 
@@ -79,16 +77,20 @@ def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan
     if isinstance(goal, BackToOldDisks):
         moves, left = moves_back(goal, logs, held)
         return DiskPlan(str(goal), tuple(sorted(moves)), (*left, *_notes(moves, logs)))
+    uneven: tuple[str, ...] = ()
     if isinstance(goal, ExplicitDisks):
         moves = _explicit(goal, logs)
+        _require_rest({each.broker for each in moves}, logs)
     else:
         mine = _of_broker(goal.broker, logs)
         _require_rest([goal.broker], logs)
-        moves = _emptied(goal, mine) if isinstance(goal, EmptyDisk) else _evened(mine, _open(mine, 2))
-    if isinstance(goal, ExplicitDisks):
-        _require_rest({each.broker for each in moves}, logs)
+        if isinstance(goal, EmptyDisk):
+            moves = _emptied(goal, mine)
+        else:
+            to, uneven = even_disks(mine, _open(mine, 2))
+            moves = [DiskMove(mine.broker, p, mine.placed[p], path, mine.sizes[p]) for p, path in to.items()]
     _require_room(moves, logs)
-    return DiskPlan(str(goal), tuple(sorted(moves)), tuple(_notes(moves, logs)))
+    return DiskPlan(str(goal), tuple(sorted(moves)), (*uneven, *_notes(moves, logs)))
 
 
 def _open(mine: BrokerLogs, at_least: int, *, but: str = "") -> list[LogDir]:
@@ -162,39 +164,6 @@ def _emptied(goal: EmptyDisk, mine: BrokerLogs) -> list[DiskMove]:
     return moves
 
 
-def _evened(mine: BrokerLogs, taking: Sequence[LogDir]) -> list[DiskMove]:
-    """The largest that makes the fullest disk less full goes first. Each moves once."""
-    load, weight = _loads(mine, taking), {each.path: _weight(each) for each in taking}
-    at = {p: path for p, path in mine.placed.items() if path in load}
-    moves: dict[TopicPartition, DiskMove] = {}
-    while True:
-        fullest = max(load, key=lambda path: (load[path] / weight[path], path))
-        emptiest = min(load, key=lambda path: (load[path] / weight[path], path))
-        high, low = load[fullest] / weight[fullest], load[emptiest] / weight[emptiest]
-        mean = sum(load.values()) / sum(weight.values())
-        if high - low <= WITHIN * mean:
-            return list(moves.values())
-        fitting = [
-            p
-            for p, path in at.items()
-            if path == fullest
-            and p not in moves
-            and (size := mine.sizes[p]) > 0
-            and (load[emptiest] + size) / weight[emptiest] < high
-        ]
-        if not fitting:
-            return list(moves.values())
-
-        steps = 1 / weight[fullest] + 1 / weight[emptiest]
-        gaps = {p: abs(high - low - mine.sizes[p] * steps) for p in fitting}
-        chosen = min(gaps, key=lambda p, gaps=gaps: (gaps[p], p))  # type: ignore[misc]
-        size = mine.sizes[chosen]
-        load[fullest] -= size
-        load[emptiest] += size
-        at[chosen] = emptiest
-        moves[chosen] = DiskMove(mine.broker, chosen, fullest, emptiest, size)
-
-
 def _loads(mine: BrokerLogs, directories: Sequence[LogDir]) -> dict[str, int]:
     load = {each.path: 0 for each in directories}
     for partition, path in mine.placed.items():
@@ -208,19 +177,11 @@ def _weight(directory: LogDir) -> float:
 
 
 def _require_room(moves: Sequence[DiskMove], logs: Logs) -> None:
-    """A copy lies beside its source until it is whole. Directories that may share a volume count as one."""
-    too_full = []
-    for broker in sorted({each.broker for each in moves}):
-        coming = {each.path: 0 for each in logs[broker].directories}
-        for move in moves:
-            if move.broker == broker:
-                coming[move.target] += move.size
-        for group in volumes([each for each in logs[broker].directories if not each.error]):
-            free = [each.usable for each in group if each.usable is not None]
-            wanted = sum(coming[each.path] for each in group)
-            if free and wanted > min(free) * (1 - KEEP_FREE):
-                where = " and ".join(each.path for each in group if coming[each.path])
-                too_full.append(f"broker {broker} is to take {wanted:,} bytes in {where} and has {min(free):,} free")
+    too_full = [
+        each
+        for broker in sorted({each.broker for each in moves})
+        for each in short_of_room(logs[broker], ((m.target, m.size) for m in moves if m.broker == broker))
+    ]
     if too_full:
         raise Refused(
             f"too little disk: {some(too_full, SAMPLE, between='; ')}",

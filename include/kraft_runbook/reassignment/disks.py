@@ -345,6 +345,23 @@ class DiskRoom:
             self._free[volume] -= _to_copy(move, self._logs)
 
 
+def short_of_room(mine: BrokerLogs, coming: Iterable[tuple[str, int]]) -> list[str]:
+    """The volumes of a broker that are filled too far by what comes, in words: a copy lies beside its source until it
+    is whole. Directories that may share a volume count as one. ``coming``: directories, and bytes.
+    """
+    taken = Counter[str]()
+    for path, size in coming:
+        taken[path] += size
+    found = []
+    for group in volumes([each for each in mine.directories if not each.error]):
+        free = [each.usable for each in group if each.usable is not None]
+        wanted = sum(taken[each.path] for each in group)
+        if free and wanted > min(free) * (1 - KEEP_FREE):
+            where = " and ".join(each.path for each in group if taken[each.path])
+            found.append(f"broker {mine.broker} is to take {wanted:,} bytes in {where} and has {min(free):,} free")
+    return found
+
+
 def volumes(directories: Iterable[LogDir]) -> list[list[LogDir]]:
     """These directories by the volume that they lie on; those that may share one count as one."""
     groups: list[list[LogDir]] = []

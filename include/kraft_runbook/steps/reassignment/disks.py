@@ -97,7 +97,8 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     logs, strays = without_strays(seen, held)
     plan = plan_disks(still_meant(goal, ids, run.cluster.tell), logs, held)
     if not plan.moves:
-        leave_with_nothing_to_do(run, "; ".join([f"{plan.goal}: nothing is to move between disks", *strays.values()]))
+        said = (f"{plan.goal}: nothing is to move between disks", *plan.notes, *strays.values())
+        leave_with_nothing_to_do(run, "; ".join(said))
     notes = (
         *plan.notes,
         *(strays[b] for b in plan.brokers if b in strays),
