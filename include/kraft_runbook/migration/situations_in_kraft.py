@@ -1,0 +1,125 @@
+"""The situations of a cluster whose file names no ZooKeeper, and what a cluster that is final shares with them."""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.birth import held_by_zookeeper
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration import without_zookeeper
+from kraft_runbook.migration.situation import Answer, Situation
+from kraft_runbook.migration.situation_facts import Facts
+from kraft_runbook.migration.without_zookeeper import MEANS, WITHOUT_A_LEADER
+from kraft_runbook.runbook.conditions import Progress
+from kraft_runbook.runbook.health import STILL_NONE
+
+SILENT = Answer("{silent} to answer: the port accepts connections, but no response comes")
+OPERATOR = Answer("an operator: see under Seen")
+ITS_LOG = "the log there says why it ended"
+HANGS = "the process hangs or gets no CPU time. If it does not recover, end it and start it again"
+TOO_EARLY = Answer(
+    "A controller without the migration flag finalized the migration too early: {behind}. Running"
+    " nodes go on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
+)
+IN_KRAFT_MODE = Answer(
+    "restart {left_behind} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
+    " restart a broker in migration mode"
+)
+
+
+def _the_only_way(facts: Facts) -> tuple[str, ...]:
+    """A leader first: without one no broker can register, so one that is restarted serves nobody."""
+    first: tuple[str, ...] = ()
+    if not without_zookeeper.is_led(facts.seen):
+        if facts.down:
+            first = (f"start {facts.down} first, with the present configuration; {ITS_LOG}",)
+        elif facts.silent_now:
+            first = (f"look at {facts.silent_now} first: {HANGS}",)
+        else:
+            first = (
+                "wait for a leader of the quorum: every controller runs, and an election takes seconds. If there is"
+                f" none after that, look at the network between {facts.addresses}",
+            )
+    return (*first, *IN_KRAFT_MODE.of(facts))
+
+
+THE_ONLY_WAY = Answer(
+    f"{IN_KRAFT_MODE.text}. Where no controller leads, that comes second: no broker can register then", _the_only_way
+)
+
+
+def missing(*progress: Progress) -> tuple[str, ...]:
+    """What these still wait for."""
+    return tuple(p.waiting_for.removeprefix("waiting for ") for p in progress if not p.done)
+
+
+def _means_without_zookeeper(facts: Facts) -> tuple[str, ...]:
+    known = without_zookeeper.is_led(facts.seen) or held_by_zookeeper(facts.seen)
+    return (MEANS[facts.phase] if known else WITHOUT_A_LEADER,)
+
+
+def _too_early(facts: Facts) -> tuple[str, ...]:
+    return TOO_EARLY.of(facts) if without_zookeeper.is_led(facts.seen) else (WITHOUT_A_LEADER,)
+
+
+def _missing_for_health(facts: Facts) -> tuple[str, ...]:
+    silent = SILENT.of(facts) if facts.silent else ()
+    return tuple(dict.fromkeys([*silent, *missing(*without_zookeeper.missing(facts.seen, facts.spec))]))
+
+
+def _repairs(facts: Facts) -> tuple[str, ...]:
+    """Controllers first: without a majority of them no broker is registered, and no partition gets a leader."""
+    told = []
+    if facts.down:
+        told.append(f"start {facts.down} with the present configuration; {ITS_LOG}")
+    if facts.ended:
+        told.append(f"{'then start' if facts.down else 'start'} {facts.ended} in KRaft mode; {ITS_LOG}")
+    if facts.silent:
+        told.append(f"look at {facts.silent}: {HANGS}")
+    if not without_zookeeper.is_led(facts.seen) and not facts.down and not facts.silent:
+        told.append(
+            "no controller is down: an election takes seconds. If there is no leader after that, look at the network"
+            f" between {facts.addresses}. {STILL_NONE}"
+        )
+    return tuple(told)
+
+
+def _uses_zookeeper(facts: Facts) -> bool:
+    return facts.phase is not Phase.FINALIZED and without_zookeeper.shows_zookeeper(facts.seen)
+
+
+BY_ITS_HEALTH = Answer("a leader, and every broker registered and in sync", _missing_for_health)
+
+WITHOUT_ZOOKEEPER = (
+    Situation(
+        "the file leaves out a ZooKeeper in use",
+        "a broker in ZooKeeper or migration mode, or a migration under way",
+        _uses_zookeeper,
+        means=Answer(MEANS[Phase.UNKNOWN], _means_without_zookeeper),
+        waits_for=OPERATOR,
+        forward=Answer("name the ensemble under 'zookeeper' in the cluster file: every step is refused until then"),
+    ),
+    Situation(
+        "finalized too early, without ZooKeeper",
+        "FINALIZED; a broker is not in KRaft mode",
+        lambda it: bool(it.left_behind),
+        means=Answer(TOO_EARLY.text, _too_early),
+        waits_for=BY_ITS_HEALTH,
+        forward=THE_ONLY_WAY,
+    ),
+    Situation(
+        "something to repair, without ZooKeeper",
+        "a node is down or hangs, or no controller leads",
+        lambda it: bool(_repairs(it)) and not _uses_zookeeper(it) and not it.left_behind,
+        means=Answer(f"without a leader: {WITHOUT_A_LEADER}", _means_without_zookeeper),
+        waits_for=BY_ITS_HEALTH,
+        forward=Answer("start the controllers that are down, then the brokers; end what hangs", _repairs),
+    ),
+    Situation(
+        "nothing to migrate",
+        "none of the above",
+        lambda _: True,
+        means=Answer(MEANS[Phase.KRAFT], _means_without_zookeeper),
+        waits_for=BY_ITS_HEALTH,
+        forward=Answer("there is nothing to migrate"),
+        trouble=False,
+    ),
+)
