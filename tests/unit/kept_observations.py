@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, zookeeper
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import (
     NO_ZOOKEEPER,
@@ -102,6 +102,36 @@ def end_untold(phase: Phase = Phase.HYBRID) -> ClusterObservation:
     """The controller that copied, 102 in epoch 3, died before it wrote the copy's end to /migration."""
     found = {"controller": ControllerZnode(102, 3), "migration": MigrationZnode(-1, 102, -1, 3)}
     return zookeeper(**found)(observation(phase))
+
+
+def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
+    """After the copy, with two things amiss, where few or none are left that know of it."""
+    two, every = AMISS["two controllers are down"], AMISS["every controller is down"]
+    who = {
+        "a controller is down": AMISS["a controller is down"],
+        "two controllers are down": two,
+        "every controller is down": every,
+        "nobody leads": both(part(quorum=WHY), gauges(101, active=False)),
+    }
+    for phase in (Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED):
+        seen = observation(phase)
+        for what in ("a broker is down and unread", "a broker does not tell its mode", "a broker hangs"):
+            for controllers, spoil in who.items():
+                if phase is Phase.FINALIZED and controllers == "nobody leads":
+                    continue
+                yield f"{phase}, {controllers}, {what}", spoil(AMISS[what](seen)), SPEC
+        yield f"{phase}, every controller and ZooKeeper are down", both(every, part(zookeeper=WHY))(seen), SPEC
+        mute = gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED)(seen)
+        yield f"{phase}, one controller runs and shows nothing", two(mute), SPEC
+        yield f"{phase}, one runs without the flag", two(a_controller(102, mode=ControllerMode.KRAFT)(mute)), SPEC
+    for phase in (Phase.HYBRID, Phase.DUAL_WRITE):
+        seen = observation(phase)
+        behind = gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION)(seen)
+        yield f"{phase}, the one that runs was behind", two(behind), SPEC
+        other = with_quorum(migration_state_record=ZkMigrationState.NONE)(seen)
+        for i in SPEC.controller_ids:
+            other = gauges(i, zk_migration_state=ZkMigrationState.NONE)(other)
+        yield f"{phase}, a quorum without the flag leads", broker(2, mode=BrokerMode.HYBRID)(other), SPEC
 
 
 def healthy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:

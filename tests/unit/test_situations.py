@@ -6,19 +6,23 @@ import re
 from pathlib import Path
 
 import pytest
-from kept_observations import kept
+from kept_observations import behind_the_copy, kept
 from observations import SPEC, WHY, a_controller, both, observation, part
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.conditions import CONDITIONS
+from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_docs import render_situations
 from kraft_runbook.migration.situation_facts import Facts
-from kraft_runbook.migration.situations import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, holding
+from kraft_runbook.migration.situations import WITH_ZOOKEEPER, forward, holding
+from kraft_runbook.migration.situations_in_kraft import WITHOUT_ZOOKEEPER
 from kraft_runbook.migration.transitions import TABLE
+from kraft_runbook.migration.without_zookeeper import is_led
 from kraft_runbook.steps.waiting import Wait
 
 KEPT = {name: Facts(seen, seen, spec) for name, seen, spec in kept()}
@@ -66,6 +70,44 @@ def test_where_a_wait_is_in_vain_it_is_a_situation_with_a_way_out_of_its_own() -
     }
     assert len(stuck) > 50
     assert [name for name, facts in stuck.items() if holding(facts)[0] is WITH_ZOOKEEPER[-1]] == []
+
+
+AFTER_THE_COPY = {
+    name: Facts(seen, seen, spec)
+    for name, seen, spec in (*kept(), *behind_the_copy())
+    if name.startswith((Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED))
+}
+
+
+def away(facts: Facts) -> bool:
+    """Whether a node is down or hangs, or no controller leads."""
+    return bool(facts.down or facts.ended or facts.silent) or not is_led(facts.seen)
+
+
+def test_after_the_copy_whoever_is_down_there_is_a_way_out() -> None:
+    stuck = {name: facts for name, facts in AFTER_THE_COPY.items() if away(facts)}
+    assert len(stuck) > 50
+    last = (WITH_ZOOKEEPER[-1], WITHOUT_ZOOKEEPER[-1])
+    assert [name for name, facts in stuck.items() if holding(facts)[0] in last or not forward(facts)] == []
+
+
+KEEPS_THE_ONLY_COPY = re.compile(r"(?<!not )delete /(controller|migration)\b|rename their data|move their data away")
+
+
+@pytest.mark.parametrize("name", AFTER_THE_COPY)
+def test_after_the_copy_nothing_tells_to_destroy_the_only_copy(name: str) -> None:
+    """What explain says but for the rollback's own steps, and each check of the preflight in that phase."""
+    facts = AFTER_THE_COPY[name]
+    told = explain(facts.seen, facts.spec, earlier=facts.seen)
+    report = CHECKS.run(facts.seen, facts.spec, told.phase, earlier=facts.seen)
+    texts = [*told.because, told.means, *told.forward, *told.problems, *(each.fix for each in report.results)]
+    assert [text for text in texts if KEEPS_THE_ONLY_COPY.search(text)] == []
+
+
+def test_where_controllers_show_that_nobody_led_they_are_started_and_kept() -> None:
+    for name, facts in AFTER_THE_COPY.items():
+        if facts.lost and facts.down and facts.seen.has_zookeeper and not facts.unflagged:
+            assert f"start {facts.down} with the present configuration" in " ".join(forward(facts)), name
 
 
 def test_a_wait_that_is_in_vain_says_what_explain_says() -> None:

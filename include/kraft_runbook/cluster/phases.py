@@ -100,6 +100,9 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
             return PhaseReading(Phase.UNKNOWN, (f"{_say(states, state)}, so it is {phases}", *silent), transient=True)
         if state is ZkMigrationState.MIGRATION:
             return _after_the_copy(seen, states)
+        if told := _copied_by_kraft(seen):
+            why = f"{_say(states, state)}, which is behind: {told}"
+            return PhaseReading(Phase.UNKNOWN, (why,), transient=True)
         return PhaseReading(Phase.PRE_MIGRATION, (_say(states, state),))
     if log_says_none(seen):
         return _formed_without_the_flag(seen, states)
@@ -127,6 +130,14 @@ def awaits_the_copy(seen: ClusterObservation) -> bool:
         ZkMigrationState.MIGRATION,
         ZkMigrationState.POST_MIGRATION,
     }
+
+
+def kept_in_kraft(seen: ClusterObservation) -> str | None:
+    """What shows that controllers held the metadata, whatever those that run now show."""
+    in_kraft = seen.brokers_in(BrokerMode.KRAFT)
+    if in_kraft:
+        return f"{nodes('broker', in_kraft, 'is')} in KRaft mode"
+    return _claimed_by_kraft(seen.zookeeper) if was_read(seen.zookeeper) else None
 
 
 def known_phase(seen: ClusterObservation) -> Phase:
@@ -183,6 +194,12 @@ def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigra
     held = held_by_zookeeper(seen)
     if held:
         told = f"{said}: these controllers formed their quorum without the migration flag, but {', '.join(held)}"
+        if metadata := kept_in_kraft(seen):
+            told = (
+                f"{told}, and {metadata}: a controller may hold the only copy of the metadata. Set no data aside, and"
+                " see first whether 'zookeeper' in the cluster file is this cluster's"
+            )
+            return PhaseReading(Phase.UNKNOWN, (told,))
         return PhaseReading(
             Phase.UNKNOWN,
             (f"{told}. Stop them, move their data away and provision them again, before a broker registers with them",),
@@ -246,6 +263,10 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
         if any(c.mode == ControllerMode.KRAFT for c in running):
             unflagged = [c.id for c in running if c.mode == ControllerMode.KRAFT]
             told = nodes("controller", unflagged, "runs")
+            if in_kraft := seen.brokers_in(BrokerMode.KRAFT):
+                told = f"{told} without the migration flag and {by_number(unflagged, 'shows', 'show')} no state yet"
+                why = f"{told}, and {nodes('broker', in_kraft, 'is')} in KRaft mode"
+                return PhaseReading(Phase.UNKNOWN, (why,), transient=True)
             stop = by_number(unflagged, "stop it before it leads", "stop them before one leads")
             return PhaseReading(Phase.UNKNOWN, (f"{told} without the migration flag: {stop} a quorum",))
         told = nodes("controller", [c.id for c in running], "runs")
@@ -266,6 +287,16 @@ def _claimed_by_kraft(zookeeper: ZookeeperState) -> str | None:
     if zookeeper.controller is not None and zookeeper.controller.kraft_controller_epoch >= 0:
         return f"/controller names KRaft controller {zookeeper.controller.broker_id}"
     return None
+
+
+def _copied_by_kraft(seen: ClusterObservation) -> str | None:
+    """That the copy has ended, where the quorum tells nothing: a controller that was behind when the others ended goes
+    on showing PRE_MIGRATION.
+    """
+    if was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.migration is None:
+        return None
+    claimed = _claimed_by_kraft(seen.zookeeper) if seen.zookeeper.migration.holds_a_copy else None
+    return f"{claimed}, and /migration has a copy's offset" if claimed else None
 
 
 def _why(part: object) -> str:

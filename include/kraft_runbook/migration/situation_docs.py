@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from kraft_runbook.migration.situation import Answer
-from kraft_runbook.migration.situations import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER
+from kraft_runbook.migration.situations import WITH_ZOOKEEPER
+from kraft_runbook.migration.situations_in_kraft import WITHOUT_ZOOKEEPER
 
 
 def render_situations() -> str:

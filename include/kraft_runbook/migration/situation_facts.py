@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from kraft_runbook.cluster.birth import log_says_none
 from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import Phase, awaits_the_copy, detect_phase, kept_in_kraft
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
@@ -81,12 +82,49 @@ class Facts:
     @cached_property
     def lost(self) -> str | None:
         """What shows that a KRaft controller should lead and none does; None where nothing shows it."""
-        seen, phase = self.seen, self.phase
-        hang, down = len(silent_controllers(seen)), sum(c.running is False for c in seen.controllers.values())
-        leads = any(was_read(c.metrics) and c.metrics.active for c in seen.controllers.values())
-        # Where hanging controllers leave no majority, they are the reason that the phase is unknown.
-        hidden = phase is Phase.UNKNOWN and hang and 2 * (hang + down) >= len(seen.controllers) and not leads
-        return quorum_is_lost(seen) if phase in DUAL_WRITING or hidden or self.died_in_the_copy else None
+        hidden = self.phase is Phase.UNKNOWN and self._nobody_leads
+        return quorum_is_lost(self.seen) if self.phase in DUAL_WRITING or hidden or self.died_in_the_copy else None
+
+    @cached_property
+    def lost_before_kraft(self) -> bool:
+        """Whether no controller leads, the phase is unknown, and no broker is in KRaft mode yet."""
+        return bool(self.lost) and self.phase is Phase.UNKNOWN and not self.seen.brokers_in(BrokerMode.KRAFT)
+
+    @property
+    def _nobody_leads(self) -> bool:
+        """Whether no controller leads: no majority of them runs and answers, or each one's gauges say so. Not where
+        the log says that there is no migration.
+        """
+        each, hang = self.seen.controllers.values(), len(silent_controllers(self.seen))
+        down = sum(c.running is False for c in each)
+        gauges = [c.metrics for c in each if was_read(c.metrics)]
+        without = 2 * (hang + down) >= len(each) or hang + down + len(gauges) == len(each)
+        return without and not any(each.active for each in gauges) and not log_says_none(self.seen)
+
+    @cached_property
+    def under_way(self) -> str | None:
+        """What shows a migration that goes on where the phase is unknown; None where nothing does, or where a broker
+        leads beside controllers that have the log of a migration that was left.
+        """
+        seen = self.seen
+        if self.phase is not Phase.UNKNOWN or log_says_none(seen):
+            return None
+        if awaits_the_copy(seen):
+            return "a controller is in PRE_MIGRATION"
+        return kept_in_kraft(seen)
+
+    @cached_property
+    def unread_zookeeper(self) -> bool:
+        """Whether brokers in migration mode need a ZooKeeper that can't be read, and the phase is unknown."""
+        needed = self.phase is Phase.UNKNOWN and self.seen.brokers_in(BrokerMode.HYBRID)
+        return bool(needed) and not was_read(self.seen.zookeeper)
+
+    @property
+    def copied(self) -> bool:
+        """Whether the metadata was copied, by the phase or by /migration."""
+        zookeeper = self.seen.zookeeper
+        copy = zookeeper.migration if was_read(zookeeper) else None
+        return self.phase in DUAL_WRITING or (copy is not None and copy.holds_a_copy)
 
     @cached_property
     def died_in_the_copy(self) -> bool:

@@ -7,7 +7,7 @@ are made of them (``render_situations``).
 
 from __future__ import annotations
 
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
@@ -15,6 +15,7 @@ from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED
 from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.situations_in_kraft import (
+    EMPTY_DISKS,
     HANGS,
     ITS_LOG,
     SILENT,
@@ -25,6 +26,7 @@ from kraft_runbook.migration.situations_in_kraft import (
 )
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.unfinished_copy import TELL
+from kraft_runbook.migration.without_zookeeper import WITHOUT_A_LEADER
 from kraft_runbook.runbook.health import STILL_NONE
 
 
@@ -83,9 +85,9 @@ def _waits_of_the_phase(facts: Facts) -> tuple[str, ...]:
             continue  # checks report the first; the copy's own condition asks every broker, dead nodes first
         nodes = spec.broker_ids if awaited.of_a_node else (None,)
         earlier = facts.earlier if awaited is METADATA_COPIED else None
-        left = missing(*(awaited.progress(seen, spec, node_id=node, earlier=earlier) for node in nodes))
-        if left:
-            return left
+        unmet = missing(*(awaited.progress(seen, spec, node_id=node, earlier=earlier) for node in nodes))
+        if unmet:
+            return unmet
     return ()
 
 
@@ -110,7 +112,20 @@ COPIED = Answer(
     "The metadata was copied, but the controller quorum has no leader: no topic, config, ACL or leader can change until"
     " it has one."
 )
-NO_LEADER = Answer(COPIED.text, lambda it: (DIED if it.died_in_the_copy else COPIED).of(it))
+NO_LEADER = Answer(
+    COPIED.text,
+    lambda it: DIED.of(it) if it.died_in_the_copy else COPIED.of(it) if it.copied else (WITHOUT_A_LEADER,),
+)
+
+
+def _until_a_phase_shows(facts: Facts) -> tuple[str, ...]:
+    """ZooKeeper first: it tells whether controllers that are down may be started at all."""
+    told = ["start ZooKeeper, or make it readable"] if not was_read(facts.seen.zookeeper) else []
+    if facts.under_way and facts.down:
+        told.append(f"start {facts.down} with the present configuration; {ITS_LOG}. {EMPTY_DISKS}")
+    told += [f"start {facts.ended} with the present configuration; {ITS_LOG}"] if facts.ended else []
+    told += [f"look at {facts.silent}: {HANGS}"] if facts.silent else []
+    return (*told[:1], *(f"then {each}" for each in told[1:]))
 
 
 def _lost(facts: Facts) -> bool:
@@ -133,8 +148,8 @@ WITH_ZOOKEEPER = (
     ),
     Situation(
         "a controller without the flag",
-        "PRE_MIGRATION or HYBRID; a controller runs without the migration flag",
-        lambda it: it.phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and bool(it.unflagged),
+        "PRE_MIGRATION or HYBRID, or no leader in one of them; a controller runs without the migration flag",
+        lambda it: bool(it.unflagged) and (it.phase in (Phase.PRE_MIGRATION, Phase.HYBRID) or it.lost_before_kraft),
         waits_for=Answer(
             "an operator: restart {unflagged} with the migration flag before it is elected, or the migration is final"
         ),
@@ -162,10 +177,7 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and bool(it.down),
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
-        forward=Answer(
-            f"start {{down}} with the present configuration; {ITS_LOG}. Never start a majority on empty disks: it"
-            f" elects one of itself, and the metadata begins anew (docs/rollback.md). {NO_STEP}"
-        ),
+        forward=Answer(f"start {{down}} with the present configuration; {ITS_LOG}. {EMPTY_DISKS}. {NO_STEP}"),
     ),
     Situation(
         "no leader, controllers hang",
@@ -253,6 +265,20 @@ WITH_ZOOKEEPER = (
             SILENT.text + "; then what the phase waits for", lambda it: (*SILENT.of(it), *_waits_of_the_phase(it))
         ),
         forward=Answer(f"look at {{silent}} first: {HANGS}. No other node is restarted before that"),
+    ),
+    Situation(
+        "nodes are down and hide the phase",
+        "UNKNOWN; a migration goes on, and a node is down or hangs; or ZooKeeper can't be read, and brokers are in"
+        " migration mode",
+        lambda it: (
+            ((bool(it.under_way) and bool(it.down or it.ended or it.silent)) or it.unread_zookeeper)
+            and not (it.nothing_runs or it.lost)
+        ),
+        forward=Answer(
+            "start ZooKeeper, or make it readable; then start controller N, then broker N, each with the present"
+            f" configuration, and end what hangs. {EMPTY_DISKS}",
+            _until_a_phase_shows,
+        ),
     ),
     Situation(
         "a copy of which /migration has no offset",

@@ -15,6 +15,9 @@ SILENT = Answer("{silent} to answer: the port accepts connections, but no respon
 OPERATOR = Answer("an operator: see under Seen")
 ITS_LOG = "the log there says why it ended"
 HANGS = "the process hangs or gets no CPU time. If it does not recover, end it and start it again"
+EMPTY_DISKS = (
+    "Never start a majority on empty disks: it elects one of itself, and the metadata begins anew (docs/rollback.md)"
+)
 TOO_EARLY = Answer(
     "A controller without the migration flag finalized the migration too early: {behind}. Running"
     " nodes go on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."

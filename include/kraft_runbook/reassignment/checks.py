@@ -80,8 +80,8 @@ def nothing_is_being_reassigned(seen: ReassignmentSeen, spec: ClusterSpec) -> Fi
     "KRB-MOV-004",
     severity=BLOCKING,
     not_at=[CANCEL],
-    fix="let it end. If it stays, keep its plan (kraft-runbook reassign plan --goal legacy --out), delete the znode,"
-    " and restart the broker that is the controller, or delete /controller: a controller no longer watches the path"
+    fix="let it end. If it stays, keep its plan (kraft-runbook reassign plan --goal legacy --out), delete the znode."
+    " In ZooKeeper mode then restart the broker that is the controller, because a controller no longer watches the path"
     " after that. Then give the plan to this DAG as an explicit one",
 )
 def no_legacy_znode_exists(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:

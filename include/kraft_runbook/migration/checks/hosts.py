@@ -85,7 +85,10 @@ def controller_ports_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 @check(
     "KRB-PRE-043",
     severity=BLOCKING,
-    fix="rename the directory (it belongs to another cluster), or correct the controller's log_dir",
+    fix=(
+        "correct the controller's log_dir. Rename the directory, which belongs to another cluster, only where no"
+        " process uses it and that cluster is gone"
+    ),
     needs=Needs.HOSTS,
 )
 def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -117,7 +120,10 @@ def _cluster_id(seen: ClusterObservation) -> str | Unread | None:
 @check(
     "KRB-PRE-044",
     severity=BLOCKING,
-    fix="rename the controllers' data directories (mv) before the next try; provisioning formats new ones",
+    fix=(
+        "if a migration goes on, start the controllers: the log may be its only copy. Of an earlier try that was left,"
+        " rename the controllers' data directories (mv) before the next try; provisioning formats new ones"
+    ),
     stages={Phase.ZOOKEEPER},
     needs=Needs.HOSTS,
 )

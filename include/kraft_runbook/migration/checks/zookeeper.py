@@ -10,7 +10,6 @@ from kraft_runbook.cluster.observation import (
     MigrationZnode,
     was_read,
 )
-from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import (
     BEFORE_THE_COPY,
@@ -20,11 +19,20 @@ from kraft_runbook.migration.checks.catalogue import (
     check,
 )
 from kraft_runbook.migration.controller_epochs import cut_off_by_epoch, why_not_countable
+from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, failed, passed, sample, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
 CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-029", "KRB-PRE-100"))
+
+START_THE_CONTROLLERS = (
+    "start the controllers with the data that they have: it may hold the only copy of what was committed. Set none of"
+    " it aside, and do not delete /controller. To leave KRaft, trigger zk_to_kraft_rollback__<cluster>, which proves"
+    " what ZooKeeper holds before it deletes anything. Where an earlier try was left by hand, or that data is lost:"
+    " docs/rollback.md, '/controller names a KRaft controller that is gone'"
+)
+"""The way out where /controller names a KRaft controller, or brokers are in KRaft mode, and none leads."""
 
 
 @check(
@@ -59,10 +67,12 @@ def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpe
     "KRB-PRE-021",
     severity=BLOCKING,
     fix=(
-        "make sure that no controller of the earlier try runs, rename their data directories, restart brokers that are"
-        " still in migration mode, then delete /migration with zookeeper-shell"
+        "trigger zk_to_kraft_rollback__<cluster>, which ends the earlier try. By hand, only while /controller names a"
+        " broker: stop the controllers of the earlier try, rename their data directories, restart brokers that are"
+        " still in migration mode, then delete /migration with zookeeper-shell. While /controller names a KRaft"
+        " controller, the controllers hold a committed copy: start them, and set none of their data aside"
     ),
-    stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+    stages=PROVEN_BEFORE_THE_COPY,
 )
 def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No /migration is left from an earlier try.
@@ -100,24 +110,25 @@ def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
 @check(
     "KRB-PRE-022",
     severity=BLOCKING,
-    fix=(
-        "with no controller running: delete /controller with zookeeper-shell, so that a broker is elected; wait until"
-        " every broker knows it"
-    ),
-    stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+    fix=START_THE_CONTROLLERS,
+    stages=BEFORE_THE_COPY,
 )
 def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Before the copy, /controller names a live broker.
 
-    If an earlier try left it, it names a KRaft controller that is gone, and nobody elects leaders.
+    Where it names a KRaft controller and none leads, nobody elects leaders. Two things look the same: a migration whose
+    controllers are down, and an earlier try that was left by hand.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
     holder = seen.zookeeper.controller
+    lost = not was_read(seen.quorum) and quorum_is_lost(seen)
     if holder is None:
         return failed(
             "/controller does not exist: no controller is elected",
-            "start the brokers, or look in their logs for the reason that none becomes the controller",
+            START_THE_CONTROLLERS
+            if lost
+            else "start the brokers, or look in their logs for the reason that none becomes the controller",
         )
     if holder.kraft_controller_epoch >= 0:
         leads = was_read(seen.quorum) and seen.quorum.leader_id == holder.broker_id
@@ -130,7 +141,7 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
     if holder.broker_id not in seen.zookeeper.brokers:
         return failed(
             f"/controller names broker {holder.broker_id}, which is not live",
-            "wait for the session of that broker to end; a new election follows",
+            START_THE_CONTROLLERS if lost else "wait for the session of that broker to end; a new election follows",
         )
     return passed(f"broker {holder.broker_id}")
 
@@ -142,7 +153,7 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
         "trigger zk_to_kraft_rollback__<cluster>: its leave_kraft sets /controller_epoch and lets a broker be elected"
         " again, in one transaction. By hand, with no KRaft controller running: see docs/rollback.md"
     ),
-    stages=BEFORE_THE_COPY,
+    stages=PROVEN_BEFORE_THE_COPY,
     needs=Needs.TREE,
 )
 def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
