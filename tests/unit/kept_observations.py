@@ -117,8 +117,6 @@ def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
         seen = observation(phase)
         for what in ("a broker is down and unread", "a broker does not tell its mode", "a broker hangs"):
             for controllers, spoil in who.items():
-                if phase is Phase.FINALIZED and controllers == "nobody leads":
-                    continue
                 yield f"{phase}, {controllers}, {what}", spoil(AMISS[what](seen)), SPEC
         yield f"{phase}, every controller and ZooKeeper are down", both(every, part(zookeeper=WHY))(seen), SPEC
         mute = gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED)(seen)

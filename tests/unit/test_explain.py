@@ -357,7 +357,8 @@ def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None
     assert told.phase is Phase.UNKNOWN
     assert told.means.startswith("The controller quorum has no leader")
     assert told.forward == (
-        "start controllers 101, 102, 103 with the present configuration; the log there says why it ended",
+        "start controllers 101, 102, 103 with the present configuration; the log there says why it ended. Never start a"
+        " majority on empty disks: it elects one of itself, and the metadata begins anew (docs/rollback.md)",
     )
     assert "0 of 3 controllers run" in told.because and "3 of 3 brokers run" in told.because
     elected = explain(both(part(quorum=WHY), gauges(101, active=False))(without(Phase.KRAFT)), WITHOUT)

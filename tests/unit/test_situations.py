@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
-from kept_observations import behind_the_copy, kept
-from observations import SPEC, WHY, a_controller, both, observation, part
+from kept_observations import AMISS, WITHOUT, behind_the_copy, kept
+from observations import SPEC, WHY, a_controller, both, gauges, observation, part
 from recording import RecordingCluster
 
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CHECKS
@@ -19,7 +22,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_docs import render_situations
 from kraft_runbook.migration.situation_facts import Facts
-from kraft_runbook.migration.situations import WITH_ZOOKEEPER, forward, holding
+from kraft_runbook.migration.situations import WITH_ZOOKEEPER, forward, holding, way_out
 from kraft_runbook.migration.situations_in_kraft import WITHOUT_ZOOKEEPER
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.without_zookeeper import is_led
@@ -108,6 +111,28 @@ def test_where_controllers_show_that_nobody_led_they_are_started_and_kept() -> N
     for name, facts in AFTER_THE_COPY.items():
         if facts.lost and facts.down and facts.seen.has_zookeeper and not facts.unflagged:
             assert f"start {facts.down} with the present configuration" in " ".join(forward(facts)), name
+
+
+def test_once_final_it_makes_no_difference_whether_the_file_still_names_zookeeper() -> None:
+    final = observation(Phase.FINALIZED)
+    amiss = {what: spoil for what, spoil in AMISS.items() if "ZooKeeper" not in what and what != "everything is down"}
+    for (what, one), (besides, other) in combinations_with_replacement(amiss.items(), 2):
+        seen = both(one, other)(final)
+        with_it, without = way_out(seen, SPEC), way_out(replace(seen, zookeeper=NO_ZOOKEEPER), WITHOUT)
+        if "every controller is down" in (what, besides):  # then nothing shows that it is final
+            if "left behind" not in what + besides:
+                assert with_it[0].startswith(without[0]), (what, besides)
+        else:
+            assert with_it == without, (what, besides)
+
+
+def test_once_final_a_broker_is_not_started_before_a_majority_of_the_controllers() -> None:
+    seen = both(AMISS["two controllers are down"], AMISS["a broker is down and unread"])(observation(Phase.FINALIZED))
+    seen = gauges(102, active=False)(seen)
+    told = explain(seen, SPEC, earlier=seen)
+    assert told.means.startswith("The controller quorum has no leader")
+    assert told.forward[0].startswith("start controllers 101, 103 with the present configuration")
+    assert told.forward[1:] == ("then start broker 2 in KRaft mode; the log there says why it ended",)
 
 
 def test_a_wait_that_is_in_vain_says_what_explain_says() -> None:

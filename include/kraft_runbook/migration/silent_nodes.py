@@ -26,3 +26,9 @@ def name_silent(seen: ClusterObservation, earlier: ClusterObservation | None = N
     """Both, in words: ``controllers 101, 102 and broker 3``; empty: none hangs."""
     found = (("controller", silent_controllers(seen, earlier)), ("broker", silent_brokers(seen, earlier)))
     return " and ".join(nodes(what, ids) for what, ids in found if ids)
+
+
+def name_silent_brokers(seen: ClusterObservation, earlier: ClusterObservation | None = None) -> str:
+    """The brokers alone; empty: none hangs."""
+    found = silent_brokers(seen, earlier)
+    return nodes("broker", found) if found else ""

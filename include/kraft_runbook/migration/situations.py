@@ -15,12 +15,11 @@ from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED
 from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.situations_in_kraft import (
+    AFTER_THE_END,
     EMPTY_DISKS,
     HANGS,
     ITS_LOG,
     SILENT,
-    THE_ONLY_WAY,
-    TOO_EARLY,
     WITHOUT_ZOOKEEPER,
     missing,
 )
@@ -213,19 +212,7 @@ WITH_ZOOKEEPER = (
             " which stops them and sets their data aside; correct the cluster file; begin again"
         ),
     ),
-    Situation(
-        "finalized too early",
-        "FINALIZED; a broker is not in KRaft mode",
-        lambda it: bool(it.left_behind),
-        means=TOO_EARLY,
-        forward=THE_ONLY_WAY,
-    ),
-    Situation(
-        "a broker is down after the end",
-        "FINALIZED; a broker does not run",
-        lambda it: it.phase is Phase.FINALIZED and bool(it.ended) and not it.left_behind,
-        forward=Answer(f"start {{ended}} in KRaft mode; {ITS_LOG}"),
-    ),
+    *AFTER_THE_END,
     Situation(
         "a broker is down",
         "ZOOKEEPER to DUAL_WRITE; a broker does not run",
@@ -252,15 +239,9 @@ WITH_ZOOKEEPER = (
         ),
     ),
     Situation(
-        "a controller is down after the end",
-        "FINALIZED; a controller does not run",
-        lambda it: it.phase is Phase.FINALIZED and bool(it.down) and not it.left_behind,
-        forward=Answer(f"start {{down}} with the present configuration; {ITS_LOG}"),
-    ),
-    Situation(
         "a node hangs",
-        "a port accepts connections and no response comes, twice",
-        lambda it: it.phase is not Phase.UNKNOWN and bool(it.silent),
+        "ZOOKEEPER to DUAL_WRITE; a port accepts connections and no response comes, twice",
+        lambda it: it.phase not in (Phase.UNKNOWN, Phase.FINALIZED) and bool(it.silent),
         waits_for=Answer(
             SILENT.text + "; then what the phase waits for", lambda it: (*SILENT.of(it), *_waits_of_the_phase(it))
         ),
