@@ -6,8 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 
-from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, with_quorum, zookeeper
+from observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    gauges,
+    observation,
+    part,
+    topics,
+    with_quorum,
+    zookeeper,
+)
 
 from kraft_runbook.cluster.observation import (
     NO_ZOOKEEPER,
@@ -164,3 +178,17 @@ def kept() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     yield "a broker is in KRaft mode, /migration has no offset", half, SPEC
     yield "a broker is down, /migration has no offset", broker(2, running=False)(end_untold()), SPEC
     yield "controllers run and elect no leader, nothing was copied", never_elected(), SPEC
+    behind = topics(out_of_sync_by_broker={3: 43})
+    yield "a broker is out of sync after the copy", behind(observation(Phase.HYBRID)), SPEC
+    left = broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER))
+    yield "a rollback left replicas out of sync", behind(left), SPEC
+
+
+def pairs() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
+    """The healthy ones, each with two things amiss."""
+    for name, seen, spec in healthy():
+        for (what, one), (besides, other) in combinations(AMISS.items(), 2):
+            if spec.zookeeper is None and "ZooKeeper" in what + besides:
+                continue
+            spoilt = both(one, other)(seen)
+            yield f"{name}, {what}, {besides}", spoilt if spec.zookeeper else part(zookeeper=NO_ZOOKEEPER)(spoilt), spec

@@ -253,21 +253,35 @@ def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
         (Phase.DUAL_WRITE, a_controller(102, mode=ControllerMode.KRAFT), "KRB-PRE-048"),
         (Phase.HYBRID, part(topics_apart=apart(only_in_zookeeper=["a"])), "KRB-GATE-004"),
         (Phase.FINALIZED, broker(2, mode=BrokerMode.HYBRID), "KRB-GATE-007"),
-        (
-            Phase.ZOOKEEPER,
-            both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})),
-            "broker 2 is in migration mode: if that lasts",
-        ),
-        (
-            Phase.HYBRID,
-            topics(out_of_sync_by_broker={1: 1, 3: 43}, under_replicated=("a-0",), under_replicated_count=43),
-            "broker 3 is out of sync in most of the partitions: if that lasts, a replica there may lack",
-        ),
     ],
 )
 def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: str) -> None:
     seen = spoil(observation(phase))
     assert any(fragment in p for p in explain(seen, SPEC, earlier=seen).problems)
+
+
+@pytest.mark.parametrize(
+    ("phase", "spoil", "fragment"),
+    [
+        (
+            Phase.ZOOKEEPER,
+            both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})),
+            "wait until the replicas are back in sync. If they stay out of sync, a broker in migration mode (broker 2)",
+        ),
+        (
+            Phase.HYBRID,
+            topics(out_of_sync_by_broker={1: 1, 3: 43}, under_replicated=("a-0",), under_replicated_count=43),
+            "wait until broker 3 is back in sync. If it stays out of sync, a replica there may lack",
+        ),
+    ],
+)
+def test_replicas_that_stay_out_of_sync_are_looked_at_before_the_next_step(
+    phase: Phase, spoil: Spoil, fragment: str
+) -> None:
+    (first,) = explain(spoil(observation(phase)), SPEC).forward
+    assert first.startswith(fragment)
+    (down,) = explain(both(spoil, broker(1, running=False))(observation(phase)), SPEC).forward
+    assert down.startswith("start broker 1 first"), "which would be the reason"
 
 
 @pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.UNKNOWN])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, unread_parts, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, unread_parts
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration import without_zookeeper
@@ -57,9 +54,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         forward=forward(facts),
         back=rollback.steps,
         rollback=rollback,
-        problems=told(blocking)
-        + tuple(_may_be_cut_off(seen, reading.phase))
-        + tuple(_may_lack_ids(seen, reading.phase)),
+        problems=told(blocking),
         unread=unread_parts(seen),
         not_looked_at=not_looked_at(CHECKS, reading.phase, seen),
     )
@@ -92,31 +87,3 @@ def _without_zookeeper(
         unread=unread_parts(seen),
         not_looked_at=not_looked_at(CHECKS, as_in, seen),
     )
-
-
-def _may_lack_ids(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
-    """After the metadata copy: a broker that is out of sync in most of the partitions may have refused the first
-    LeaderAndIsr (KAFKA-21022), which only its host shows.
-    """
-    if phase is not Phase.HYBRID or not was_read(seen.topics):
-        return
-    out = [i for i, n in seen.topics.out_of_sync_by_broker.items() if 2 * n > seen.topics.partition_count]
-    if out:
-        yield (
-            f"{nodes('broker', out, 'is')} out of sync in most of the partitions: if that lasts, a replica"
-            " there may lack partition.metadata, and the broker refuses what the controller sends for it. What to do:"
-            " kraft-runbook preflight examines the hosts and names it (KRB-PRE-085)"
-        )
-
-
-def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
-    """After a rollback: the partitions led by a broker that lost a thread to its controller stay out of sync
-    (``kraft_runbook.migration.controller_threads``).
-    """
-    left = seen.brokers_in(BrokerMode.HYBRID) if phase is Phase.ZOOKEEPER else ()
-    if left and was_read(seen.topics) and any(seen.topics.out_of_sync_by_broker.values()):
-        yield (
-            f"replicas are out of sync, and {nodes('broker', left, 'is')} in migration mode: if that lasts, a"
-            " broker may have lost a thread to its controller. What to do: kraft-runbook preflight examines the hosts"
-            " and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
-        )

@@ -147,6 +147,29 @@ class Facts:
         """Whether the copy is committed, and at both looks nothing will tell ZooKeeper."""
         return end_untold(self.earlier) and end_untold(self.seen)
 
+    @cached_property
+    def every_node_serves(self) -> bool:
+        """Whether nothing is down or hangs, and a controller leads where one should."""
+        return not (self.lost or self.ended or self.down or self.silent or self.unflagged)
+
+    @cached_property
+    def mostly_out_of_sync(self) -> str:
+        """After the copy: brokers that are out of sync in more than half of the partitions."""
+        topics = self.seen.topics
+        if self.phase is not Phase.HYBRID or not was_read(topics):
+            return ""
+        return _named("broker", (i for i, n in topics.out_of_sync_by_broker.items() if 2 * n > topics.partition_count))
+
+    @cached_property
+    def may_be_cut_off(self) -> str:
+        """After a rollback, where replicas are out of sync: the brokers that are still in migration mode
+        (``kraft_runbook.migration.controller_threads``).
+        """
+        topics = self.seen.topics
+        if self.phase is not Phase.ZOOKEEPER or not was_read(topics) or not any(topics.out_of_sync_by_broker.values()):
+            return ""
+        return _named("broker", self.seen.brokers_in(BrokerMode.HYBRID))
+
     @property
     def controllers(self) -> str:
         return _named("controller", self.spec.controller_ids)

@@ -214,12 +214,6 @@ WITH_ZOOKEEPER = (
     ),
     *AFTER_THE_END,
     Situation(
-        "a broker is down",
-        "ZOOKEEPER to DUAL_WRITE; a broker does not run",
-        lambda it: bool(it.ended) and bool(TABLE.forward_from(it.phase)),
-        forward=Answer(f"start {{ended}} first; {ITS_LOG}. No other broker is restarted while one is down"),
-    ),
-    Situation(
         "a controller is down before the copy",
         "PRE_MIGRATION; a controller does not run",
         lambda it: it.phase is Phase.PRE_MIGRATION and bool(it.down) and not it.lost,
@@ -237,6 +231,12 @@ WITH_ZOOKEEPER = (
             " the migration's run: it is formatted again and catches up from the others, once a majority of the voters"
             " without it holds everything committed"
         ),
+    ),
+    Situation(
+        "a broker is down",
+        "ZOOKEEPER to DUAL_WRITE; a broker does not run",
+        lambda it: bool(it.ended) and bool(TABLE.forward_from(it.phase)),
+        forward=Answer(f"start {{ended}} first; {ITS_LOG}. No other broker is restarted while one is down"),
     ),
     Situation(
         "a node hangs",
@@ -265,7 +265,7 @@ WITH_ZOOKEEPER = (
         "a copy of which /migration has no offset",
         "HYBRID or DUAL_WRITE; every node runs, the log's ZkMigrationState is 1, /migration has no offset and names an"
         " earlier leader",
-        lambda it: it.end_untold and not (it.lost or it.ended or it.down or it.silent or it.unflagged),
+        lambda it: it.end_untold and it.every_node_serves,
         means=Answer(
             "The metadata was copied, but the controller that copied it died, or lost the lead, before it wrote the"
             " copy's end to /migration; or somebody deleted /migration. No controller writes to ZooKeeper, and brokers"
@@ -283,6 +283,28 @@ WITH_ZOOKEEPER = (
             and not (it.lost or it.ended or it.down or it.silent or it.end_untold)
         ),
         forward=Answer("roll_brokers_to_kraft: go on with {not_in_kraft}; finalize_controllers comes after that"),
+        trouble=False,
+    ),
+    Situation(
+        "a broker may refuse what the controller sends",
+        "HYBRID; every node runs and answers, and a broker is out of sync in most of the partitions",
+        lambda it: bool(it.mostly_out_of_sync) and it.every_node_serves and not it.end_untold,
+        forward=Answer(
+            "wait until {mostly_out_of_sync} is back in sync. If it stays out of sync, a replica there may lack"
+            " partition.metadata, and the broker refuses what the controller sends for it (KAFKA-21022): kraft-runbook"
+            " preflight examines the hosts and names it (KRB-PRE-085)"
+        ),
+        trouble=False,
+    ),
+    Situation(
+        "a broker may be cut off from its controller",
+        "ZOOKEEPER; every broker runs, replicas are out of sync, and a broker is still in migration mode",
+        lambda it: bool(it.may_be_cut_off) and not (it.ended or it.silent),
+        forward=Answer(
+            "wait until the replicas are back in sync. If they stay out of sync, a broker in migration mode"
+            " ({may_be_cut_off}) may have lost a thread to its controller: kraft-runbook preflight examines the hosts"
+            " and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
+        ),
         trouble=False,
     ),
     Situation(
