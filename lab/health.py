@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed
@@ -76,7 +77,7 @@ def what_is_missing(spec: ClusterSpec) -> str:
         if missing := missing_in(seen, spec.broker_ids, holds_partitions=_holds_partitions(broker)):
             return f"{missing}, as broker {broker.id} knows it"
     starting = still_starting(spec)
-    return f"broker {', '.join(str(broker.id) for broker in starting)} to have started" if starting else ""
+    return f"{nodes('broker', [broker.id for broker in starting])} to have started" if starting else ""
 
 
 def missing_in(seen: Any, broker_ids: Collection[int], *, holds_partitions: bool) -> str:
@@ -87,7 +88,7 @@ def missing_in(seen: Any, broker_ids: Collection[int], *, holds_partitions: bool
     """
     absent = sorted(set(broker_ids) - set(seen.brokers))
     if absent:
-        return f"broker {', '.join(map(str, absent))} to register: {len(seen.brokers)} of {len(broker_ids)} seen"
+        return f"{nodes('broker', absent)} to register: {len(seen.brokers)} of {len(broker_ids)} seen"
     partitions = [(topic.topic, p) for topic in seen.topics.values() for p in topic.partitions.values()]
     if holds_partitions and not partitions:
         return "the partitions to be known"

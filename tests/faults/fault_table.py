@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fault_case import Case, Start
 
+from kraft_runbook.cluster.naming import nodes
 from lab.checkout import commit
 from lab.layout import ROOT
 
@@ -147,7 +148,7 @@ def _row(name: str, case: Case, played: Played) -> Sequence[str]:
 
 def where(start: Start) -> str:
     """Where the cluster stands, in a cell."""
-    return start.phase + (f" + broker {', '.join(map(str, start.rolled))}" if start.rolled else "")
+    return start.phase + (f" + {nodes('broker', start.rolled)}" if start.rolled else "")
 
 
 def _line(cells: Sequence[str]) -> str:

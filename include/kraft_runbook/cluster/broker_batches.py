@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.spec_types import Model
 
@@ -46,7 +47,7 @@ def why_not_together(brokers: Sequence[Broker], roll: Roll | None, demoting: Seq
     bare = [each.id for each in brokers if each.rack is None]
     if bare:
         yield (
-            f"roll.by: broker {', '.join(map(str, bare))} has no 'rack'; give each broker its rack, as broker.rack in"
+            f"roll.by: {nodes('broker', bare, 'has')} no 'rack'; give each broker its rack, as broker.rack in"
             " its file, or leave 'roll' out"
         )
     elif len({each.rack for each in brokers}) == 1:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from kraft_runbook.cluster.assignment import Assignment, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.errors import Refused
 
 
@@ -70,7 +71,7 @@ class AddBrokers:
     measure: Measure = Measure.REPLICAS
 
     def __str__(self) -> str:
-        return f"add {_brokers(self.brokers)}"
+        return f"add {nodes('broker', self.brokers)}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class DrainBrokers:
     measure: Measure = Measure.REPLICAS
 
     def __str__(self) -> str:
-        said = f"drain {_brokers(self.brokers)}" + (" and even out the others" if self.even else "")
+        said = f"drain {nodes('broker', self.brokers)}" + (" and even out the others" if self.even else "")
         return said + ("" if self.measure is Measure.REPLICAS else f", by {self.measure}")
 
 
@@ -137,7 +138,7 @@ class ReplaceLost:
     brokers: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"replace what is lost on {_brokers(self.brokers)}" if self.brokers else "replace lost replicas"
+        return f"replace what is lost on {nodes('broker', self.brokers)}" if self.brokers else "replace lost replicas"
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class DemoteBrokers:
     brokers: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"demote {_brokers(self.brokers)}"
+        return f"demote {nodes('broker', self.brokers)}"
 
 
 @dataclass(frozen=True)
@@ -186,10 +187,6 @@ Goal = (
     | MendRacks
     | Restore
 )
-
-
-def _brokers(ids: Sequence[int]) -> str:
-    return f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
 def not_drained(goal: Goal, topics: Topics, present: Assignment) -> tuple[TopicPartition, ...]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.cluster.log_dirs import all_cordoned, total_bytes
-from kraft_runbook.cluster.naming import by_number, nodes, some
+from kraft_runbook.cluster.naming import by_number, name_ids, nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
 from kraft_runbook.reassignment.demotion import demoted_orders, lead_nothing, orders_given_back
@@ -127,7 +127,7 @@ def _ground(placement: Placement, brokers: Collection[int], factors: Collection[
     largest = max(factors)
     if largest > len(brokers):
         raise Refused(
-            f"{largest} replicas do not fit on {len(brokers)} brokers ({', '.join(map(str, sorted(brokers)))})",
+            f"{largest} replicas do not fit on {len(brokers)} brokers ({name_ids(brokers)})",
             way_out="let more brokers take part, or lower the replication factor first",
         )
     racks = racks_of(brokers, placement.racks)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import FOR_GOOD, detect_phase
 
@@ -81,7 +82,9 @@ def changes_between(
     for what, before, after in zip(("brokers", "controllers"), was["undeclared"], now["undeclared"], strict=True):
         if list(before) != list(after):
             yield Change(
-                f"{what} that the cluster file does not name: were {_ids(before)}, now {_ids(after)}", By.OTHERS
+                f"{what} that the cluster file does not name: were {name_ids(before) or 'none'}, now"
+                f" {name_ids(after) or 'none'}",
+                By.OTHERS,
             )
     for kind, of_whom in (("brokers", of_broker), ("controllers", of_controller)):
         for node_id in sorted({*was[kind], *now[kind]}, key=int):
@@ -146,7 +149,3 @@ def _say(node: Any) -> str:
     running, mode = node
     state = "its port was not looked at" if running == UNREAD else "runs" if running else "is down"
     return f"{state} ({mode if mode != UNREAD else 'mode not read'})"
-
-
-def _ids(ids: Sequence[int]) -> str:
-    return ", ".join(map(str, ids)) or "none"

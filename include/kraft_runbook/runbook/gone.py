@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 
@@ -13,9 +14,9 @@ def named_as_gone(text: str, spec: ClusterSpec) -> frozenset[int]:
     words = text.replace(",", " ").split()
     wrong = [word for word in words if not word.isdigit() or int(word) not in spec.controller_ids]
     if wrong:
-        ids = ", ".join(map(str, spec.controller_ids))
         raise Refused(
-            f"'{GONE_TITLE}' names {', '.join(wrong)}; the cluster file's controllers are {ids}",
+            f"'{GONE_TITLE}' names {', '.join(wrong)}; the cluster file's controllers are"
+            f" {name_ids(spec.controller_ids)}",
             way_out="trigger the rollback again with their ids",
         )
     return frozenset(map(int, words))

@@ -8,6 +8,7 @@ election restriction; Kafka 3.9 keeps the vote in ``quorum-state``, which is los
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 
 
@@ -23,7 +24,7 @@ def why_not_anew(seen: ClusterObservation, node_id: int) -> str | None:
     ]
     if len(holding) >= needed:
         return None
-    listed = ", ".join(map(str, sorted(holding))) or "none"
+    listed = name_ids(holding) or "none"
     return (
         f"of the controllers other than {node_id}, {len(holding)} ({listed}) run and hold everything committed, and"
         f" {needed} must: with an empty log, controller {node_id} could help to elect one that lacks some of it, and"
