@@ -4,10 +4,11 @@
     python -m benchmarks.group_bars --list
 
 A bar is a test on a real cluster, which bars of one file share, and is run so many times: real members, 12 partitions,
-150 records a second; one times this tool's own acts on twenty groups that nobody is in. It prints the commit, each run
-with the machine's load, and each figure beside its bar; it fails where a run misses one. Silences count from the first
-toggle or newcomer on. Of old members and Java's it is known what they had and, some moments late, when: silences count
-them, overlaps are those of the others. Two bars need no cluster: they are tests that hold or not, and are run once.
+150 records a second; one times this tool's own acts on twenty groups that nobody is in, one a scan of 2,000. It prints
+the commit, each run with the machine's load, and each figure beside its bar; it fails where a run misses one. Silences
+count from the first toggle or newcomer on. Of old members and Java's it is known what they had and, some moments late,
+when: silences count them, overlaps are those of the others. Two bars need no cluster: they are tests that hold or not,
+and are run once.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lab.checkout import commit
 
 CONSUMER, FAULTS = (f"tests/integration/test_migrating_{each}.py" for each in ("consumer", "faults"))
 MOVES = "tests/integration/test_moved_groups.py"
+SCAN = "tests/integration/test_scan_of_many_groups.py"
 COLUMNS = ("load", "records", "lost", "twice", "by_two", "silent")
 """``load``: the machine's at the end of the run, of processes that want to run; ``silent``: seconds."""
 
@@ -78,6 +80,7 @@ STOPPED, KILLED, LOST = (
 BARS = {
     "toggles": Bar(f"{CONSUMER}::test_toggles_under_load", {**NOTHING, "silent": 1.5}),
     "our-acts": Bar(f"{MOVES}::test_our_acts_on_a_group_take_less_than_half_a_second", {"ours": 0.5}, OURS),
+    "scan": Bar(f"{SCAN}::test_two_thousand_groups_are_scanned_whole", {"seconds": 20}, ("load", "groups")),
     "whole-example": Bar(f"{CONSUMER}::test_from_old_to_new_and_back", NOTHING),
     "new-member": Bar(f"{CONSUMER}::test_migrating_and_new_share_a_group[cooperative]", MOVED_ALONE),
     "java-3.9": Bar(f"{CONSUMER}::test_migrating_and_java_share_a_group[3.9]", MOVED_ALONE),

@@ -162,27 +162,3 @@ def test_znodes_that_nobody_may_read_or_that_hold_nonsense_spoil_one_group(
     assert whole["closed"].group_class is GroupClass.UNKNOWN
     assert not [name for name in zookeeper.get_children("/") if name.startswith("kraft_runbook_clock")]
     assert json.dumps(sorted(whole))
-
-
-@pytest.mark.long
-def test_two_thousand_groups_are_scanned_whole(own_lab: Lab, zookeeper: KazooClient) -> None:
-    """2,000 groups with 50 partitions each, half of them with owners: 150,000 znodes. How long it took is printed."""
-    topics = [f"scanned-{n}" for n in range(5)]
-    client = AdminClient({"bootstrap.servers": ",".join(own_lab.spec.bootstrap_servers)})
-    by_hand.answered(client.create_topics([NewTopic(name, 10, 1) for name in topics]))
-    zookeeper.ensure_path("/consumers")
-    for number in range(2000):
-        paths = [f"/consumers/many-{number}"]
-        for kind in ("offsets", "owners") if number % 2 else ("offsets",):
-            paths.append(f"{paths[0]}/{kind}")
-            for topic in topics:
-                paths.append(f"{paths[0]}/{kind}/{topic}")
-                paths += [f"{paths[0]}/{kind}/{topic}/{partition}" for partition in range(10)]
-        transaction = zookeeper.transaction()
-        for path in paths:
-            transaction.create(path, b"0")
-        transaction.commit()
-    scan = scan_groups(own_lab.spec, secrets=own_lab.secrets)
-    many = [each for each in scan.groups if each.name.startswith("many-")]
-    assert len(many) == 2000 and all(len(each.partitions) == 50 and each.lag == 0 for each in many if not each.fenced)
-    print(f"{len(scan.groups)} groups in {scan.took_seconds} s")
