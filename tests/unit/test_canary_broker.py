@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from observations import SPEC, WHY, both, broker, observation, part, quorum, with_quorum
+from observations import SPEC, WHY, a_controller, both, broker, observation, part, quorum, with_quorum
 from pydantic import ValidationError
 from recording import AT, RecordingCluster
 
@@ -22,6 +23,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.jolokia_answer import parse_jolokia
 from kraft_runbook.io.node_metrics import broker_metrics
@@ -33,15 +35,19 @@ from kraft_runbook.migration.conditions import (
     CANARY_HOLDS_AS_MIGRATING,
     CANARY_HOLDS_IN_KRAFT,
 )
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.restart import conditions as restart
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.runbook.canary import canary_holds, first_and_watched, missing_numbers
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.software import conditions as software
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
+from kraft_runbook.steps.recorded_wait import RecordedWait
 from kraft_runbook.steps.waiting import Wait
 
 CANARY = SPEC.model_copy(update={"canary": CanaryBroker(broker=2, soak=60)})
@@ -192,9 +198,59 @@ def test_a_bad_look_alone_stops_nothing_and_one_that_stays_bad_stops_the_roll() 
         return hybrid(at, b2=replace(GOOD, offline_replicas=1))
 
     assert run_wait(waits(hybrid, sick, hybrid)) == 65.0, "the soak counts from the last bad look"
-    with pytest.raises(StepFailed, match="offline replicas: 1 at broker 2") as stopped:
+    with pytest.raises(StepFailed, match="offline replicas: 1 at broker 2"):
         run_wait(waits(hybrid, hybrid, sick))
-    assert "or go back (docs/rollback.md)" in stopped.value.way_out
+
+
+ROLLED = CANARY.model_copy(
+    update={"kafka": SPEC.kafka.model_copy(update={"upgrade_to": Software(version="4.1.1", home="/lab/kafka-4.1.1")})}
+)
+
+
+def upgraded_and_sick(at: datetime) -> ClusterObservation:
+    on_new = [a_controller(each, software_version="4.1.1") for each in SPEC.controller_ids]
+    return both(broker(2, metrics=replace(GOOD, offline_replicas=1), software_version="4.1.1"), *on_new)(in_kraft(at))
+
+
+def migrating_and_sick(at: datetime) -> ClusterObservation:
+    return hybrid(at, b2=replace(GOOD, offline_replicas=1))
+
+
+@pytest.mark.parametrize(
+    ("operation", "condition", "look", "told"),
+    [
+        (
+            MIGRATION,
+            CANARY_HOLDS_AS_MIGRATING,
+            migrating_and_sick,
+            "To go back (trigger zk_to_kraft_rollback__lab): until finalization the cluster can leave PRE_MIGRATION for"
+            " ZooKeeper. 1. ",
+        ),
+        (
+            RESTARTS,
+            restart.CANARY_HOLDS,
+            migrating_and_sick,
+            "There is nothing to undo: a restart changes nothing that could be undone",
+        ),
+        (SOFTWARE, software.CANARY_HOLDS, upgraded_and_sick, "To go back (trigger downgrade_software__lab): "),
+    ],
+    ids=["migration", "restart", "upgrade"],
+)
+def test_where_the_watch_is_in_vain_the_way_back_is_the_operation_s_own(
+    operation: Operation, condition: Condition, look: Callable[[datetime], ClusterObservation], told: str
+) -> None:
+    cluster = waits(*[lambda at: look(at)] * 4)
+    vars(cluster)["spec"] = ROLLED if operation is SOFTWARE else CANARY
+    wait = RecordedWait(
+        operation.name, condition.name, 2, 1e10, None, hand=lambda: cluster, waiter=None, log=logging.getLogger()
+    )
+    wait.begin()
+    with pytest.raises(StepFailed, match="offline replicas: 1 at broker 2") as stopped:
+        while not wait.look():
+            cluster.pause(5.0)
+    assert told in stopped.value.way_out and "rollback.md" not in stopped.value.way_out
+    if operation is SOFTWARE:
+        assert ". 1. Restart broker 2 on Kafka 3.9.2" in stopped.value.way_out
 
 
 def test_one_that_is_restarted_again_and_again_never_passes() -> None:

@@ -122,6 +122,16 @@ class Operation:
             return f"not asked for: the goal of this run is {goal}"
         return self.unasked(step, form)
 
+    def way_back_in_words(self, seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> str:
+        """Whether and how it can be undone from here: its DAG and the steps, or that nothing is to undo."""
+        plan = self.way_back(seen, spec, gone=gone)
+        if plan.possible and not plan.steps:
+            return f"There is nothing to undo: {plan.why}"
+        may_be = plan.possible or plan.steps or not plan.known
+        dag = f" (trigger {self.back}__{spec.name})" if self.back and may_be else ""
+        steps = "".join(f". {number}. {step}" for number, step in enumerate(plan.steps, 1))
+        return f"To go back{dag}: {'' if plan.known else 'whether it can is not known: '}{plan.why}{steps}"
+
     def explain(self, seen: Any, spec: ClusterSpec, *, earlier: Any = None) -> Explanation:
         """What the operation ``sees``, in words; a LIVE observation is enough. ``earlier``: the same some seconds
         before.

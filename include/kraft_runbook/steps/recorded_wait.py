@@ -16,6 +16,7 @@ from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
 from kraft_runbook.evidence.unwritten import said_where_unwritten
 from kraft_runbook.operations import OPERATIONS
+from kraft_runbook.runbook.canary import watches_a_canary
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.waiting import Wait
@@ -96,6 +97,9 @@ class RecordedWait:
                 self.first,
                 self.operation.way_out,
             )
+            if watches_a_canary(self.condition.name):
+                back = self.operation.way_back_in_words
+                self._wait.back = lambda seen: back(seen, cluster.spec, gone=cluster.gone)
             return cluster.spec
 
     def look(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -58,8 +59,8 @@ class Wait:
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
     deadline, unless waiting for the condition itself can't help. A look that did not read what tells of ``first``
     adds nothing to the time held, and takes nothing from it, while the condition itself holds. ``advice``: what to do
-    where it is in vain (``Operation.way_out``). ``cluster.tell`` gets the message that names who is missing, when it
-    changes and every 10 s.
+    where it is in vain (``Operation.way_out``); ``back``: how to go back then, a sentence. ``cluster.tell`` gets the
+    message that names who is missing, when it changes and every 10 s.
     """
 
     cluster: Observed
@@ -69,6 +70,7 @@ class Wait:
     began: float = 0.0
     first: tuple[Condition, float] | None = None
     advice: FindsWayOut = no_way_out
+    back: Callable[[ClusterObservation], str] = lambda _: "The closing report says whether and how to go back"
     first_held: float | None = None
     """Seconds from ``began`` until ``first`` held; None before."""
     seen: ClusterObservation | None = None
@@ -114,8 +116,7 @@ class Wait:
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out=(
                     f"nothing more is changed: {'; '.join(self._advice()) or 'correct the cause'}. Then clear this task"
-                    " (if the node does not run: the task before this one, which starts it), or go back"
-                    " (docs/rollback.md)"
+                    f" (if the node does not run: the task before this one, which starts it). {self.back(self.seen)}"
                 ),
             )
         message, at = self._said
