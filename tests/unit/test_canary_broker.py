@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from observations import SPEC, WHY, a_controller, both, broker, observation, part, quorum, with_quorum
@@ -25,6 +27,10 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.evidence.entries import make_entry
+from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.evidence.kinds import Reached
+from kraft_runbook.evidence.record import make_record
 from kraft_runbook.io.jolokia_answer import parse_jolokia
 from kraft_runbook.io.node_metrics import broker_metrics
 from kraft_runbook.io.prometheus_page import parse_prometheus
@@ -191,6 +197,50 @@ def test_it_must_hold_for_the_whole_soak() -> None:
     cluster = waits(hybrid)
     assert run_wait(cluster) == 60.0
     assert any("it did for 10 of 60 s" in line for line in cluster.told)
+
+
+PRODUCE = "the mean time of a Produce request"
+
+
+def busy(at: datetime) -> ClusterObservation:
+    """Somebody has produced at every broker since the looks of ``hybrid``."""
+    return hybrid(at, b1=LATER, b2=LATER, b3=LATER)
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ([hybrid], True),
+        ([hybrid, lambda at: hybrid(at, b2=LATER)], True),  # nobody produced at the others
+        ([*[hybrid] * 5, busy], False),
+        ([hybrid, busy, lambda at: seen(at, b1=LATER, b2=LATER, b3=LATER), busy], True),  # before it began anew
+    ],
+)
+def test_a_number_that_no_look_of_the_soak_could_compare_is_told_and_on_record(
+    looks: list[Callable[[datetime], ClusterObservation]], told: bool, tmp_path: Path
+) -> None:
+    """No time of requests that nobody sends, so no verdict on it: who reads that it held must know."""
+    cluster, kept = waits(*looks), list[Kind]()
+    healthy, registered = TO_HYBRID
+    waiter = SimpleNamespace(file=tmp_path / "waits" / "1", record=kept.append, require_shared=lambda: None)
+    wait = RecordedWait(
+        MIGRATION.name,
+        healthy.name,
+        2,
+        1e10,
+        (registered.name, 1e10),
+        hand=lambda: cluster,
+        waiter=waiter,
+        log=logging.getLogger(),
+    )
+    wait.begin()
+    while not wait.look():
+        cluster.pause(5.0)
+    (reached,) = (each for each in kept if isinstance(each, Reached) and each.condition == healthy.name)
+    assert reached.body().get("not_compared") == ([PRODUCE] if told else None)
+    assert any(line == f"{PRODUCE}: not compared, since no look could" for line in cluster.told) is told
+    entry = make_entry(make_record(None, {"task": "t", **reached.body()}, at=AT), trusted=True)
+    assert entry.summary.endswith(f"node 2; {PRODUCE}: not compared" if told else "node 2")
 
 
 def test_a_bad_look_alone_stops_nothing_and_one_that_stays_bad_stops_the_roll() -> None:

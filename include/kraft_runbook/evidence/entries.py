@@ -116,7 +116,8 @@ def _summary(body: Body) -> str:
                 if copied is None
                 else f", the copy itself {copied:.1f} s"
             )
-            return reached.condition + about
+            untold = "".join(f"; {each}: not compared" for each in reached.not_compared)
+            return reached.condition + about + untold
         case kinds.Compared() as compared:
             same = sum(whole(each, "both") or 0 for each in parts(body, "counts"))
             at_offset = "" if compared.offset is None else f" at metadata offset {compared.offset}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TypeVar
 
-from kraft_runbook.evidence.body import Body, part
+from kraft_runbook.evidence.body import Body, part, texts
 from kraft_runbook.evidence.gate_kinds import Answered as Answered
 from kraft_runbook.evidence.gate_kinds import Approved as Approved
 from kraft_runbook.evidence.gate_kinds import Asked as Asked
@@ -88,6 +88,10 @@ class AlreadyDone(Kind):
     node_id: int | None = None
 
 
+NOT_COMPARED = "not_compared"
+"""Where a wait's values name them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waited(Kind):
     """A wait for a condition. ``values``: what the condition keeps of the observation that fulfilled it."""
@@ -98,6 +102,11 @@ class Waited(Kind):
     began_at: datetime | None
     seconds: float | None
     error: str
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """What no look of the wait could judge, as the time of requests that nobody sent; empty for most waits."""
+        return texts(self.values, NOT_COMPARED)
 
     @property
     def copy(self) -> Body:

@@ -4,8 +4,8 @@ median of theirs. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from statistics import median
 
@@ -124,10 +124,10 @@ def _not_compared(seen: ClusterObservation, spec: ClusterSpec, node: int) -> Ite
         yield f"broker {node}'s metrics lack {needs}"
 
 
-def _beyond(
+def _compared(
     seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
-) -> Iterator[tuple[Number, str]]:
-    """The numbers in which the canary is worse than the others, each in words."""
+) -> Iterator[tuple[Number, float, float]]:
+    """Each number that this look can compare: the canary's, and the others' median."""
     before = earlier if earlier is not None else seen
     seconds = max(0.001, (seen.observed_at - before.observed_at).total_seconds())
 
@@ -138,22 +138,31 @@ def _beyond(
     for each in NUMBERS:
         found = number(each, node)
         theirs = [value for i in spec.broker_ids if i != node and (value := number(each, i)) is not None]
-        if found is not None and theirs and found > each.allowed(median(theirs)):
-            shown, middle = f"{found:.3g}{each.unit}", f"{median(theirs):.3g}{each.unit}"
-            yield each, f"{each.name}: {shown} at broker {node}, {middle} at the others (median)"
+        if found is not None and theirs:
+            yield each, found, median(theirs)
+
+
+def _beyond(compared: Iterable[tuple[Number, float, float]], node: int) -> Iterator[tuple[Number, str]]:
+    """The numbers in which the canary is worse than the others, each in words."""
+    for each, found, middle in compared:
+        if found > each.allowed(middle):
+            shown = f"{found:.3g}{each.unit} at broker {node}, {middle:.3g}{each.unit} at the others (median)"
+            yield each, f"{each.name}: {shown}"
 
 
 def canary_holds(
     seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
 ) -> Progress:
     """A single bad look is no verdict; ``steps.waiting`` gives up on what is bad for 10 s without a break. What keeps
-    others from answering, or from being in sync, is waited for as behind any restart.
+    others from answering, or from being in sync, is waited for as behind any restart. A number that this look can't
+    compare, as where nobody sends a request, is no fault of the canary's, and is ``untold``.
     """
     exited = exited_broker(seen, earlier, node)
     if exited:
         return Progress(False, exited.waiting_for, hopeless=True)
     lagging = {i: out for i, out in seen.topics.out_of_sync_by_broker.items() if out} if was_read(seen.topics) else {}
-    own, beyond = lagging.pop(node, 0), list(_beyond(seen, spec, node, earlier))
+    compared = tuple(_compared(seen, spec, node, earlier))
+    own, beyond = lagging.pop(node, 0), list(_beyond(compared, node))
     may_be_anothers = [said for each, said in beyond if each is SHORT and lagging and not own]
     worse = [
         *([f"broker {node} is out of {own} ISRs"] if own else []),
@@ -163,10 +172,11 @@ def canary_holds(
     if worse:
         told = "; ".join([*worse, *may_be_anothers])
         return Progress(False, f"the canary is not as healthy as the others: {told}", hopeless=True)
-    return first_missing(
+    progress = first_missing(
         (f"waiting for {nodes('broker', sorted(lagging))} to be in sync: {said}" for said in may_be_anothers),
         out_of_sync(seen, earlier, spec, node),
     )
+    return replace(progress, untold=frozenset(each.name for each in NUMBERS) - {each.name for each, *_ in compared})
 
 
 def canary(went_on: Callable[[ClusterObservation, int], bool], name: str = CANARY_HOLDS) -> Condition:

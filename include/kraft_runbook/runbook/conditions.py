@@ -19,7 +19,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 class Progress:
     """Whether the condition holds and, if not, who or what is missing. ``hopeless``: waiting longer can't help.
     ``far``: what is waited for and how far it is, in a number that rises; None where nothing tells. ``unread``: not
-    done only because the look did not read what would tell; all that it read is as wanted.
+    done only because the look did not read what would tell; all that it read is as wanted. ``untold``: what could not
+    be judged at this look and is wanted all the same, as the time of requests that nobody sent.
     """
 
     done: bool
@@ -27,6 +28,7 @@ class Progress:
     hopeless: bool = False
     far: tuple[str, int] | None = None
     unread: bool = False
+    untold: frozenset[str] = frozenset()
 
 
 DONE = Progress(True)

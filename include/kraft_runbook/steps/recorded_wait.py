@@ -13,7 +13,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kind import Kind
-from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
+from kraft_runbook.evidence.kinds import NOT_COMPARED, GaveUp, Reached, Waited
 from kraft_runbook.evidence.unwritten import said_where_unwritten
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.runbook.canary import watches_a_canary
@@ -149,8 +149,11 @@ class RecordedWait:
     ) -> None:
         """``seconds``: how long it took; None where it ends now."""
         if self.waiter is not None:
+            values = dict(condition.keeps(seen)) if seen is not None else {}
+            if seen is not None and self._wait is not None and self._wait.untold:
+                values[NOT_COMPARED] = sorted(self._wait.untold)
             what = kind(
-                values=condition.keeps(seen) if seen is not None else {},
+                values=values,
                 condition=condition.name,
                 node_id=self.node_id,
                 began_at=datetime.fromtimestamp(self._began, UTC),

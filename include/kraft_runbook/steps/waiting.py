@@ -74,6 +74,8 @@ class Wait:
     first_held: float | None = None
     """Seconds from ``began`` until ``first`` held; None before."""
     seen: ClusterObservation | None = None
+    untold: frozenset[str] | None = None
+    """What no look could judge in all the time that the condition held without a break (``Progress.untold``)."""
     _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0
     _hopeless_since: float | None = None
@@ -102,6 +104,8 @@ class Wait:
             progress = replace(progress, waiting_for=said)
         elif self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
+            for each in sorted(self.untold or ()):
+                self.cluster.tell(f"{each}: not compared, since no look could")
             for node, why in condition.keeps(self.seen).get(NOT_KNOWN, {}).items():
                 self.cluster.tell(f"whether controller {node} is warm is not known: {why}")
             return True
@@ -138,6 +142,10 @@ class Wait:
         self._looked = now
         if progress.unread:
             return self._held
+        if progress.done:
+            self.untold = progress.untold if self.untold is None else self.untold & progress.untold
+        else:
+            self.untold = None
         self._held = self._held + min(max(0.0, now - before), UNSEEN) if progress.done and before is not None else 0.0
         return self._held
 
