@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from observations import SPEC
+
 from kraft_runbook.cluster.feature_levels import (
     METADATA_VERSION,
     FeatureObservation,
@@ -68,7 +70,9 @@ def ranges(software: SoftwareLevels) -> dict[str, Range]:
 
 
 def registered(node_id: int, software: SoftwareLevels) -> Registered:
-    return Registered(node_id, ranges(software), "one")
+    """A controller is registered at its address in the lab's cluster file."""
+    at = (f"CONTROLLER://{SPEC.controller(node_id).address}",) if node_id in CONTROLLERS else ()
+    return Registered(node_id, ranges(software), "one", endpoints=at)
 
 
 def on_disk(

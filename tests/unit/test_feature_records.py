@@ -32,12 +32,12 @@ def broker(node_id: int, highest: int, *, fenced: bool = False) -> bytes:
     )
 
 
-def controller(node_id: int, highest: int) -> bytes:
+def controller(node_id: int, highest: int, *hosts: str) -> bytes:
     return record(
         RecordType.REGISTER_CONTROLLER,
         controller_id=node_id,
         incarnation_id=UUID(int=node_id),
-        end_points=[],
+        end_points=[{"name": "CONTROLLER", "host": host, "port": 9093, "security_protocol": 0} for host in hosts],
         features=features(highest),
     )
 
@@ -57,6 +57,11 @@ def test_the_dynamic_min_insync_replicas_of_brokers_are_read_and_topics_configs_
         config(4, "3", "9", "log.cleaner.threads"), config(4, "2", None),
     ).seen(5)  # fmt: skip
     assert found.min_isr == {"": 2, "1": 3}
+
+
+def test_where_a_controller_is_found_is_kept() -> None:
+    found = read(controller(101, 33, "one", "::1")).seen(1).controllers[101]
+    assert found.endpoints == ("CONTROLLER://one:9093", "CONTROLLER://[::1]:9093")
 
 
 def test_a_controller_that_was_unregistered_is_registered_no_more() -> None:

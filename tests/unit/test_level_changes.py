@@ -11,10 +11,8 @@ from kraft_runbook.cluster.feature_levels import (
     METADATA_VERSION,
     FeatureObservation,
     LevelsInLog,
-    NodeFeatures,
     NodeHost,
     Range,
-    WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.errors import Refused
@@ -204,37 +202,6 @@ def test_a_controller_whose_registration_is_of_its_software_before() -> None:
 
 def test_below_fifteen_no_controller_is_asked_to_have_registered() -> None:
     assert ways(in_log(look(kafka3(), 14), controllers={}), "15") == []
-
-
-@pytest.mark.parametrize(("software", "said"), [(kafka3, "KAFKA-18979"), (kafka4, None)])
-def test_kraft_version_is_refused_where_kafka_would_accept_a_record_that_does_nothing(
-    software: object, said: str | None
-) -> None:
-    found = ways(look(software()), "1", feature="kraft.version")  # type: ignore[operator]
-    assert [said in each for each in found] == ([True] if said else [])
-
-
-def test_kraft_version_is_never_lowered() -> None:
-    seen = look(kafka4(), levels={"kraft.version": 1})
-    assert ways(seen, "0", feature="kraft.version") == [
-        "kraft.version can't be lowered, by any release. Leave it as it is."
-    ]
-
-
-def test_the_level_of_kraft_version_is_what_the_leader_shows_and_not_a_record_of_3_9() -> None:
-    """4.x keeps it in control records; 3.9 writes a FeatureLevelRecord that does nothing, and 4.1 goes over that."""
-    raised, left_over = look(kafka4()), look(kafka4())
-    leader = raised.controllers[101]
-    assert isinstance(leader, NodeFeatures)
-    shows = replace(leader, finalized={**leader.finalized, "kraft.version": 1})
-    raised = replace(raised, controllers={**raised.controllers, 101: shows})
-    assert (raised.level("kraft.version"), look(kafka4()).level("kraft.version")) == (1, 0)
-    assert isinstance(left_over.log, LevelsInLog)
-    written = (*left_over.log.written, WrittenLevel("kraft.version", 1, 40))
-    assert in_log(left_over, written=written).level("kraft.version") == 0
-    unread = Unread("no answer")
-    assert replace(raised, controllers={**raised.controllers, 101: unread}).level("kraft.version") == unread
-    assert raised.level(METADATA_VERSION) == 21
 
 
 @pytest.mark.parametrize(

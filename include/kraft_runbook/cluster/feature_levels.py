@@ -102,6 +102,8 @@ class Registered:
     fenced: bool = False
     migration_ready: bool = False
     """A controller registered with ``zookeeper.metadata.migration.enable``."""
+    endpoints: tuple[str, ...] = ()
+    """Where a controller says that others find it: ``NAME://host:port`` of each listener. Not kept of brokers."""
 
 
 @dataclass(frozen=True, slots=True)

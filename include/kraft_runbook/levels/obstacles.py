@@ -82,9 +82,16 @@ def running_software(seen: FeatureObservation) -> SoftwareLevels | Obstacle:
 
 
 def obstacles(
-    seen: FeatureObservation, change: LevelChange, software: SoftwareLevels, losses: tuple[Loss, ...] = ()
+    seen: FeatureObservation,
+    change: LevelChange,
+    software: SoftwareLevels,
+    losses: tuple[Loss, ...] = (),
+    *,
+    voters: Mapping[int, str] | None = None,
 ) -> tuple[LevelObstacle, ...]:
-    """Everything that stands in the way of the change, as far as it can be seen from here. None: ask the server."""
+    """Everything that stands in the way of the change, as far as it can be seen from here. None: ask the server.
+    ``voters``: each controller's ``NAME://host:port`` by the cluster file, for kraft.version.
+    """
     if change.direction is Direction.NONE:
         return ()
     log = seen.log
@@ -93,6 +100,7 @@ def obstacles(
     return (
         *_migration(log, change),
         *_kraft_version(change, software),
+        *_voters(log, change, voters or {}),
         *_down(change, losses),
         *_least(change),
         *_nodes(seen, change),
@@ -123,6 +131,35 @@ def _kraft_version(change: LevelChange, software: SoftwareLevels) -> Iterator[Le
             " show it for ever (KAFKA-18979)",
             "bring every node to 4.1 or later first (upgrade_software)",
         )
+
+
+def _voters(log: LevelsInLog, change: LevelChange, voters: Mapping[int, str]) -> Iterator[LevelObstacle]:
+    """Kafka writes each voter's address into the log as the controller registered it: both are what its listener had
+    at its start (``ControllerServer``, ``SharedServer.startForController``). A listener without a host is resolved to
+    the machine's own name, which others may not reach (KAFKA-20380).
+    """
+    if change.feature != KRAFT_VERSION or change.direction is not Direction.UP:
+        return
+    if log.levels.get(METADATA_VERSION, 0) < CONTROLLERS_REGISTER:
+        yield LevelObstacle(
+            "at which addresses Kafka would write the voters into the metadata log is not known: controllers register"
+            f" from metadata.version {CONTROLLERS_REGISTER} on",
+            f"raise metadata.version to {CONTROLLERS_REGISTER} or higher first",
+            unknown=True,
+            server_accepts=True,
+        )
+        return
+    for node_id, wanted in voters.items():
+        registered = log.controllers.get(node_id)
+        if registered is not None and wanted not in registered.endpoints:
+            yield LevelObstacle(
+                f"Kafka would write voter {node_id} into the metadata log at {', '.join(registered.endpoints)}, and the"
+                f" cluster file has it at {wanted}. The voters then find each other by the log alone: once the leader"
+                " is lost, one that the others don't reach there elects nobody",
+                "give its listener the host and port of the cluster file (listeners, or advertised.listeners), and"
+                " restart it",
+                server_accepts=True,
+            )
 
 
 def _down(change: LevelChange, losses: tuple[Loss, ...]) -> Iterator[LevelObstacle]:

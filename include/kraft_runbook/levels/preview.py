@@ -17,7 +17,7 @@ NOT_REGISTERED = "has not registered"
 @dataclass(frozen=True, slots=True)
 class Preview:
     """``answer``: what the leader says to it, validate-only. None where nothing changes. ``shuts``: which other
-    software no node can start on afterwards, and for how long.
+    software no node can start on afterwards, and for how long. ``voters``: what Kafka will write of them.
     """
 
     change: LevelChange
@@ -25,6 +25,7 @@ class Preview:
     losses: tuple[Loss, ...]
     answer: Answer | None
     shuts: tuple[str, ...] = ()
+    voters: tuple[str, ...] = ()
 
     @property
     def may_go(self) -> bool:
@@ -40,13 +41,23 @@ class Preview:
         return all(each.momentary for each in self.obstacles)
 
     def render_text(self) -> str:
-        lines = [self.change.render_text(), *self.shuts]
+        lines = [self.change.render_text(), *self.voters, *self.shuts]
         lines += [f"in the way: {each}" for each in self.obstacles]
         lines += [f"would be lost: {each}" for each in self.losses]
         if self.answer is not None:
             said = "accepts it" if self.answer.accepted else f"refuses it: {self.answer.refusal}"
             lines.append(f"the quorum's leader {said} (validate-only, nothing was changed)")
         return "\n".join(lines)
+
+
+def voters_written(seen: FeatureObservation, change: LevelChange) -> tuple[str, ...]:
+    """At which address kraft.version puts each voter into the metadata log: the one at which the controller registered,
+    as far as it did.
+    """
+    if change.feature != KRAFT_VERSION or change.direction is not Direction.UP or isinstance(seen.log, Unread):
+        return ()
+    known = {i: seen.log.controllers[i].endpoints for i in seen.controllers if i in seen.log.controllers}
+    return tuple(f"the metadata log will have voter {i} at {', '.join(known[i])}" for i in sorted(known))
 
 
 def shuts_out(seen: FeatureObservation, change: LevelChange) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.levels.change import Direction, LevelChange, plan_change
 from kraft_runbook.levels.losses import Loss, read_held
 from kraft_runbook.levels.obstacles import LEADER_FIRST, obstacles, running_software
-from kraft_runbook.levels.preview import Preview, shuts_out
+from kraft_runbook.levels.preview import Preview, shuts_out, voters_written
 from kraft_runbook.runbook.obstacle import Obstacle
 
 
@@ -66,7 +66,10 @@ def preview_change(
     answer = None
     if change.direction is not Direction.NONE:
         answer = validate(spec, seen.leader_id, change, secrets=secrets, ask=ask)
-    return Preview(change, obstacles(seen, change, software, losses), losses, answer, shuts_out(seen, change))
+    name = spec.controller_listener.name
+    at = {each.id: f"{name}://{each.address}" for each in spec.controllers}
+    found = obstacles(seen, change, software, losses, voters=at)
+    return Preview(change, found, losses, answer, shuts_out(seen, change), voters_written(seen, change))
 
 
 def _of_those_that_answer(seen: FeatureObservation) -> FeatureObservation:

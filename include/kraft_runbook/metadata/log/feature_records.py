@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.feature_levels import LevelsInLog, Range, Registered, WrittenLevel
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.metadata.log.frames import Record
@@ -87,7 +88,13 @@ class FeatureRecords:
             self.brokers.pop(values["broker_id"], None)
         elif record.api_key == RecordType.REGISTER_CONTROLLER:
             controller = _registered(values["controller_id"], values)
-            self.controllers[controller.node_id] = replace(controller, migration_ready=values["zk_migration_ready"])
+            self.controllers[controller.node_id] = replace(
+                controller,
+                migration_ready=values["zk_migration_ready"],
+                endpoints=tuple(
+                    f"{each['name']}://{address(each['host'], each['port'])}" for each in values["end_points"]
+                ),
+            )
         elif record.api_key == RecordType.UNREGISTER_CONTROLLER:
             self.controllers.pop(values["controller_id"], None)
         elif record.api_key == RecordType.BROKER_REGISTRATION_CHANGE:
