@@ -21,6 +21,7 @@ from kraft_runbook.io.jolokia_answer import (
     partitions_of_jolokia,
 )
 from kraft_runbook.io.node_metrics import ATTRIBUTED, UNDER_REPLICATED, NodeMetrics, is_number
+from kraft_runbook.io.own_files import require_own_file
 from kraft_runbook.io.prometheus_page import parse_prometheus, samples_of
 from kraft_runbook.io.secrets import Secrets
 
@@ -37,11 +38,12 @@ class MetricSource(Protocol):
 
 class MetricsClient:
     """A context manager around one HTTP client and the source that the cluster file names. Safe to use from several
-    threads.
+    threads. Raises Unreachable for a ``metrics.ca_file`` that can't be read.
     """
 
     def __init__(self, settings: MetricsSource, *, secrets: Secrets, timeout: float = 4.0) -> None:
         auth = (settings.username, secrets(settings.password)) if settings.username and settings.password else None
+        require_own_file(settings.ca_file if settings.scheme == "https" else None, "metrics.ca_file")
         verify: ssl.SSLContext | bool = (
             ssl.create_default_context(cafile=settings.ca_file) if settings.scheme == "https" else False
         )

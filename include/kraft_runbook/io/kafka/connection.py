@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +25,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.kafka.compiling import compile_one_at_a_time
+from kraft_runbook.io.own_files import require_own_files
 from kraft_runbook.io.secrets import Secrets
 
 MAX_REPLY_BYTES = 128 * 1024 * 1024
@@ -77,15 +79,23 @@ class FetchSnapshotResponse(ApiMessage, load_json="kraft_runbook.io.kafka.schema
 
 class KafkaConnection:
     """A context manager. ``who`` names the node in errors ("controller 101 at 10.0.0.1:9093"); ``timeout``: seconds a
-    request, connecting included.
+    request, connecting included; ``block``: what the cluster file calls ``security``.
     """
 
     def __init__(
-        self, address: str, who: str, security: ClientSecurity, *, secrets: Secrets, timeout: float = 5.0
+        self,
+        address: str,
+        who: str,
+        security: ClientSecurity,
+        *,
+        secrets: Secrets,
+        timeout: float = 5.0,
+        block: str = "broker_security",
     ) -> None:
         self.address = address
         self.who = f"{who} at {address}"
         self._timeout = timeout
+        self._own_files = partial(require_own_files, security, block)
         milliseconds = int(timeout * 1000)
         self._net = NetworkSelector(slow_task_threshold_secs=0)
         self._manager = KafkaConnectionManager(
@@ -111,10 +121,13 @@ class KafkaConnection:
         self._net.close()
 
     def connect(self) -> None:
-        """Connect now, and wait until that is done or has failed. Raises Unreachable, which names the node."""
+        """Connect now, and wait until that is done or has failed. Raises Unreachable, which names the node, or this
+        tool's own file that can't be read.
+        """
         self._await(self._connection(self._timeout).init_future, self._timeout)
 
     def _connection(self, seconds: float) -> Any:
+        self._own_files()
         began = time.monotonic()
         try:
             # No refresh of metadata on errors: a controller has none to give, and the library would try for ever.
@@ -158,7 +171,14 @@ def connect_to(
         address, security = spec.broker_address(node), spec.broker_security
         return KafkaConnection(address, f"broker {node.id}", security, secrets=secrets, timeout=timeout)
     security = spec.controller_security
-    return KafkaConnection(node.address, f"controller {node.id}", security, secrets=secrets, timeout=timeout)
+    return KafkaConnection(
+        node.address,
+        f"controller {node.id}",
+        security,
+        secrets=secrets,
+        timeout=timeout,
+        block="controller_security",
+    )
 
 
 Connect = Callable[..., AbstractContextManager[KafkaConnection]]

@@ -58,6 +58,7 @@ class Leader:
                 self._spec.controller_security,
                 secrets=self._secrets,
                 timeout=A_REQUEST,
+                block="controller_security",
             )
         return self._connection
 

@@ -16,6 +16,7 @@ from kraft_runbook.cluster.observation import TopicsState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.own_files import require_own_files
 from kraft_runbook.io.secrets import Secrets
 
 SAMPLES = 20
@@ -72,7 +73,10 @@ def topics_seen_by(
 
 
 def client_security(security: ClientSecurity, secrets: Secrets) -> dict[str, str]:
-    """librdkafka's options for a listener's security."""
+    """librdkafka's options for the brokers' listener. Raises Unreachable for a file of this tool's that can't be read,
+    and SecretMissing.
+    """
+    require_own_files(security, "broker_security")
     options: dict[str, str] = {"security.protocol": security.protocol.value}
     if security.protocol.is_tls:
         files = {

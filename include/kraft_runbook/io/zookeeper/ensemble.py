@@ -10,6 +10,7 @@ from functools import partial
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.servers import ServerStatus, ask_server, tls_of
 
@@ -26,6 +27,8 @@ def ensemble_servers(
     """
     try:
         tls = tls_by(zookeeper, secrets=secrets)
+    except Unreachable as error:
+        return dict.fromkeys(zookeeper.servers, Unread(error.problem))
     except OSError as error:
         return dict.fromkeys(zookeeper.servers, Unread(f"this tool's own certificate or key can't be used: {error}"))
     with ThreadPoolExecutor(len(zookeeper.servers)) as pool:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import SecretMissing
+from kraft_runbook.io.own_files import require_own_files
 from kraft_runbook.io.secrets import Secrets
 
+BLOCK = "zookeeper.security"
 SRVR_TIMEOUT = 1.0
 """Seconds that a server may take to say what it is."""
 NOT_SERVING = "not currently serving"
@@ -84,12 +86,13 @@ def _answer(server: str, word: bytes, tls: ssl.SSLContext | None, timeout: float
 
 
 def tls_of(zookeeper: ZooKeeper, *, secrets: Secrets) -> ssl.SSLContext | None:
-    """The TLS that this tool's clients of the ensemble use; None without. Raises SecretMissing; OSError for a file that
-    can't be read.
+    """The TLS that this tool's clients of the ensemble use; None without. Raises Unreachable for a file that can't be
+    read; OSError for one that is no certificate or key; SecretMissing.
     """
     security = zookeeper.security
     if not security.protocol.is_tls:
         return None
+    require_own_files(security, BLOCK)
     # As kazoo makes its own, so that both trust the same servers.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs(ssl.Purpose.SERVER_AUTH)

@@ -24,8 +24,9 @@ from kazoo.protocol.connection import ConnectionDropped
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.io.own_files import require_own_files
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.servers import ask_server, leads, spread_over, tls_of, why_silent
+from kraft_runbook.io.zookeeper.servers import BLOCK, ask_server, leads, spread_over, tls_of, why_silent
 
 # kazoo logs whole replies at DEBUG, and znodes hold credentials: it gets a logger that never goes that low.
 _quiet = logging.getLogger("kraft_runbook.io.zookeeper.session.kazoo")
@@ -86,6 +87,7 @@ class ZookeeperSession:
 
     def connect(self) -> None:
         """Connect, and see that the server has caught up. Raises Unreachable, RunbookError."""
+        require_own_files(self.zookeeper.security, BLOCK)
         servers = self.zookeeper.servers
         self._refused, self._dropped = "", False
         if self._spread is not None and len(servers) > 1:
