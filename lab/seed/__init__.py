@@ -27,7 +27,7 @@ def seed(spec: ClusterSpec, *, extra_topics: int = 0, say: Callable[[str], None]
         lambda: quotas.alter(spec),
         lambda: security.create_scram_users(client, spec),
         lambda: security.create_acls(client),
-        lambda: security.create_delegation_tokens(client, spec),
+        lambda: security.create_delegation_tokens(spec),
         lambda: records.produce_and_consume(spec),
     )
     for step in steps:

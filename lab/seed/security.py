@@ -88,7 +88,7 @@ def create_acls(client: AdminClient) -> str:
     return f"ACLs: {len(acls)}"
 
 
-def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
+def create_delegation_tokens(spec: ClusterSpec) -> str:
     """Ask for the tokens as their users, unless the lab has some, or no listener takes logins. Kafka's own tool does
     it: neither Python client can.
     """

@@ -10,7 +10,6 @@ from observations import SPEC
 from kraft_runbook.cluster.controller_settings import ENFORCED, OF_THE_COPY, Enforced
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import (
-    KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
     ZOOKEEPER_AUTHORIZER,
     broker_properties,
@@ -21,6 +20,7 @@ from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Authorizer
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.controller_files import (
@@ -54,7 +54,7 @@ def test_a_broker_in_kraft_mode_has_no_zookeeper_key_left() -> None:
     assert not [k for k in K if k.startswith("zookeeper.")]
     assert not {"broker.id", "inter.broker.protocol.version"} & K.keys()
     assert (K["process.roles"], K["node.id"]) == ("broker", "1")
-    assert (Z["authorizer.class.name"], K["authorizer.class.name"]) == (ZOOKEEPER_AUTHORIZER, KRAFT_AUTHORIZER)
+    assert (Z["authorizer.class.name"], K["authorizer.class.name"]) == (ZOOKEEPER_AUTHORIZER, Authorizer().kraft)
 
 
 @pytest.mark.parametrize(

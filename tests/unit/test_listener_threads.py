@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from observations import SPEC, WHY, broker, config, observation, on_host
 
-from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER
+from kraft_runbook.cluster.node_properties import ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_parts import Authorizer
 from kraft_runbook.migration.listener_threads import deaf, expected
 
 ACLS = ("/kafka-acl-changes", "/kafka-acl-extended-changes")
@@ -20,7 +21,7 @@ ACLS = ("/kafka-acl-changes", "/kafka-acl-extended-changes")
     [
         ({}, ("/config/changes",)),
         ({"authorizer.class.name": ZOOKEEPER_AUTHORIZER}, ("/config/changes", *ACLS)),
-        ({"authorizer.class.name": KRAFT_AUTHORIZER}, ("/config/changes",)),
+        ({"authorizer.class.name": Authorizer().kraft}, ("/config/changes",)),
         ({"delegation.token.secret.key": "<set>"}, ("/config/changes", "/delegation_token/token_changes")),
         ({"delegation.token.master.key": "<set>"}, ("/config/changes", "/delegation_token/token_changes")),
         ({"delegation.token.secret.key": ""}, ("/config/changes",)),

@@ -20,7 +20,6 @@ from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.cluster.spec_parts import Authorizer
 
 ZOOKEEPER_AUTHORIZER = Authorizer().zookeeper
-KRAFT_AUTHORIZER = Authorizer().kraft
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 ID_GENERATION = "broker.id.generation.enable"
 MOST_RESERVED = 1000

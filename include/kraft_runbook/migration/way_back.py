@@ -179,7 +179,7 @@ def way_back(
     if phase is Phase.ZOOKEEPER:
         if uncountable:
             return RollbackPlan(False, uncountable, (), plan.risks)
-        steps = tuple(_settling(seen, spec))
+        steps = tuple(_settling(seen))
         elects = too_low_in_zookeeper(seen)
         deletes = was_read(seen.zookeeper) and seen.zookeeper.migration is not None
         if not_deletable and (deletes or elects or cut_off_by_epoch(seen)):
@@ -281,7 +281,7 @@ def _not_told(seen: ClusterObservation, phase: Phase, dual_write_unread: str | N
         yield f"whether ZooKeeper is still written is not known: {dual_write_unread}"
 
 
-def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
+def _settling(seen: ClusterObservation) -> Iterable[str]:
     """The steps that an interrupted rollback still has to do once a ZooKeeper controller has the controller role."""
     epochs = too_low_in_zookeeper(seen)
     if epochs:

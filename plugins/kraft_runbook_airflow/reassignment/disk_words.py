@@ -17,8 +17,8 @@ from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_bac
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
-from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.words import ask, whatever_happened
+from kraft_runbook_airflow.reassignment.moving import Moves
 from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
 from kraft_runbook_airflow.reassignment.words import how_fast, report
 
@@ -64,7 +64,7 @@ class DiskTrigger(WhileItMoves):
         return WhileCopying.of_plain(self.files, self.given, say=self.say).look
 
 
-class MoveBetweenDisks(ClusterOperator):
+class MoveBetweenDisks(Moves):
     """Start copies, some at once. Cleared at any point it goes on with what is left."""
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
@@ -73,11 +73,6 @@ class MoveBetweenDisks(ClusterOperator):
             return found
         self.defer(trigger=DiskTrigger.of(self.cluster, found), method_name="resume")
         raise AssertionError("defer raises")
-
-    def resume(self, context: Any, event: dict[str, Any]) -> Any:
-        """Look again, from the beginning: the event says only that there is something to do."""
-        self.log.info("%s", event["why"])
-        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
 
 
 def plan_between_disks(cluster: ClusterSpec) -> BaseOperator:

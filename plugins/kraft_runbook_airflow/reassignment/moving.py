@@ -11,7 +11,16 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
 
-class MoveReplicas(ClusterOperator):
+class Moves(ClusterOperator):
+    """A task that is woken while data moves."""
+
+    def resume(self, context: Any, event: dict[str, Any]) -> Any:
+        """Look again, from the beginning: the event says only that there is something to do."""
+        self.log.info("%s", event["why"])
+        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
+
+
+class MoveReplicas(Moves):
     """Start batch after batch. Cleared at any point it goes on with what is left."""
 
     def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
@@ -24,11 +33,6 @@ class MoveReplicas(ClusterOperator):
             return found
         self.defer(trigger=ReassignmentTrigger.of(self.cluster, found), method_name="resume")
         raise AssertionError("defer raises")
-
-    def resume(self, context: Any, event: dict[str, Any]) -> Any:
-        """Look again, from the beginning: the event says only that there is something to do."""
-        self.log.info("%s", event["why"])
-        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
 
     def rehearse(self, context: Any, run: Run) -> None:
         rehearse_moves(run, asks=self.asks)

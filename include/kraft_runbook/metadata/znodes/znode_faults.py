@@ -322,7 +322,7 @@ def _config(data: bytes) -> Generator[tuple[Consequence, str], None, dict[str, s
     return {} if wrong else config
 
 
-def passwords_of(path: str, data: bytes) -> dict[str, str]:
+def passwords_of(data: bytes) -> dict[str, str]:
     """The configs of a znode of /config/brokers or /config/topics that the copy decodes as passwords, encoded as they
     are.
     """

@@ -65,7 +65,7 @@ class ZnodeFindings:
         if topic != path and readable and data:
             self._see_tiered(topic, parse_object(data).get("config", {}).get(REMOTE_STORAGE, ""))
         if path.startswith(("/config/brokers/", "/config/topics/")):
-            for name, encoded in passwords_of(path, data or b"").items():
+            for name, encoded in passwords_of(data or b"").items():
                 self._see_password(path, name, encoded)
         return readable
 

@@ -261,13 +261,11 @@ def _compared_with_file(found: Findings, sealed: Sealed, head: Head, path: Path,
             f" {head.migration_offset} to {head.end_offset}; later changes exist in KRaft only"
         )
         with session(spark) as ready:
-            _look_at_file(ready, found, sealed, log, head, path)
+            _look_at_file(ready, found, sealed, log, path)
     return True
 
 
-def _look_at_file(
-    spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, head: Head, path: Path
-) -> None:
+def _look_at_file(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, path: Path) -> None:
     """One look, with the rows of the file in ZooKeeper's place. What was looked at again then, stands row by row in the
     file, and has its versions up to the E of that look.
     """
