@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kraft_runbook.metadata.canonical_rows import Fingerprints, config_value, is_hidden
+from kraft_runbook.metadata.image.partition_records import LISTS, NUMBERS, PartitionRecords
 from kraft_runbook.metadata.log.frames import Garbled
 from kraft_runbook.metadata.log.record_columns import Column, Spans, Uuids, decode_columns
 from kraft_runbook.metadata.log.record_index import Places, RecordIndex
@@ -25,8 +26,6 @@ from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, Partition
 
 UNCHANGED_LEADER, UNCHANGED_RECOVERY = -2, -1
 """The defaults of PartitionChangeRecord: "as before"."""
-NUMBERS = ("partition_id", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
-LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas")
 
 
 Placed = TypeVar("Placed", bound=tuple[Any, ...])
@@ -39,60 +38,6 @@ to the default.
 
 
 @dataclass(slots=True)
-class _Part:
-    """Partition records, or changes of partitions: ``order`` is their place in the log, ``offset`` what to call it."""
-
-    order: Places
-    offset: Places
-    topic: Uuids
-    numbers: Mapping[str, NDArray[np.int64]]
-    lists: Mapping[str, tuple[NDArray[np.bool_], Lists]]
-
-    @classmethod
-    def of(cls, order: Places, records: RecordIndex, values: Mapping[str, Column]) -> _Part:
-        numbers = {name: values[name] for name in NUMBERS if name in values}
-        spans = {name: values[name] for name in LISTS}
-        topic = values["topic_id"]
-        assert isinstance(topic, Uuids)
-        return cls(
-            order,
-            records.offset,
-            topic,
-            {name: column for name, column in numbers.items() if isinstance(column, np.ndarray)},
-            {name: (~span.is_null, span.ids()) for name, span in spans.items() if isinstance(span, Spans)},
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Part], numbers: Sequence[str]) -> _Part:
-        none = np.empty(0, np.int64)
-        return cls(
-            np.concatenate([none, *(each.order for each in parts)]),
-            np.concatenate([none, *(each.offset for each in parts)]),
-            Uuids.joined([each.topic for each in parts]),
-            {name: np.concatenate([none, *(each.numbers[name] for each in parts)]) for name in numbers},
-            {
-                name: (
-                    np.concatenate([none.astype(bool), *(p.lists[name][0] for p in parts)]),
-                    Lists.joined([p.lists[name][1] for p in parts]),
-                )
-                for name in LISTS
-            },
-        )
-
-    def take(self, wanted: Places | NDArray[np.bool_]) -> _Part:
-        places = np.flatnonzero(wanted) if wanted.dtype == np.bool_ else wanted.astype(np.int64)
-        if len(places) == len(self.order) and (places == np.arange(len(places))).all():
-            return self
-        return _Part(
-            self.order[places],
-            self.offset[places],
-            self.topic.take(places),
-            {name: column[places] for name, column in self.numbers.items()},
-            {name: (given[places], lists.take(places)) for name, (given, lists) in self.lists.items()},
-        )
-
-
-@dataclass(slots=True)
 class TopicRecords:
     """Gathers the log's records about topics, in order."""
 
@@ -101,8 +46,8 @@ class TopicRecords:
     """(order, offset, name, id); ids are plain numbers here: UUIDs by the million are slow."""
     removed: list[tuple[int, int]] = field(default_factory=list)
     configs: list[ConfigChange] = field(default_factory=list)
-    _partitions: list[_Part] = field(default_factory=list)
-    _changes: list[_Part] = field(default_factory=list)
+    _partitions: list[PartitionRecords] = field(default_factory=list)
+    _changes: list[PartitionRecords] = field(default_factory=list)
 
     def add(self, records: RecordIndex, order: Places) -> None:
         """Records of one type and version, of ``record_columns.TYPES``; ``order``: their places in the log. Raises
@@ -132,7 +77,7 @@ class TopicRecords:
                     order.tolist(), [t or "" for t in topics], [n or "" for n in names], settings, strict=True
                 )
             case RecordType.PARTITION:
-                part = _Part.of(order, records, values)
+                part = PartitionRecords.of(order, records, values)
                 for name, (given, _) in part.lists.items():
                     if not given.all():
                         raise Garbled(
@@ -140,7 +85,7 @@ class TopicRecords:
                         )
                 self._partitions.append(part)
             case RecordType.PARTITION_CHANGE:
-                self._changes.append(_Part.of(order, records, values))
+                self._changes.append(PartitionRecords.of(order, records, values))
 
     def freeze(self, dropped: Sequence[tuple[int, int]] = ()) -> FrozenTopics:
         """What the records add up to, without those whose place lies in one of ``dropped`` (first, last: aborted
@@ -151,8 +96,8 @@ class TopicRecords:
         """
         kept = _Kept(dropped)
         topics = _Topics.of(kept.some(self.made), kept.some(self.removed))
-        partitions = _Part.joined(self._partitions, NUMBERS)
-        changes = _Part.joined(self._changes, ("partition_id", "leader", "leader_recovery_state"))
+        partitions = PartitionRecords.joined(self._partitions, NUMBERS)
+        changes = PartitionRecords.joined(self._changes, ("partition_id", "leader", "leader_recovery_state"))
         self._partitions, self._changes = [], []
         return FrozenTopics(
             topics.names,
@@ -224,7 +169,7 @@ class _Topics:
             [(order, names[topic_id]) for topic_id, order in gone.items()],
         )
 
-    def keys(self, part: _Part) -> Places:
+    def keys(self, part: PartitionRecords) -> Places:
         """Each record's topic and partition as one number; negative: of a removed topic. Raises Garbled as ``places``
         does.
         """
@@ -233,7 +178,7 @@ class _Topics:
             raise _never_made(int(part.offset[partition < 0][0]))
         return self.places(part) << 32 | partition
 
-    def places(self, part: _Part) -> Places:
+    def places(self, part: PartitionRecords) -> Places:
         """Each record's topic. Raises Garbled for one whose topic is not there when it comes."""
         high, low = part.topic.high, part.topic.low
         if not len(high):
@@ -287,7 +232,7 @@ def _configs(changes: Sequence[ConfigChange], removals: Sequence[tuple[int, str]
 # -- partitions --------------------------------------------------------------------------------------------------------
 
 
-def _add_up(topics: _Topics, made: _Part, changes: _Part) -> PartitionColumns:
+def _add_up(topics: _Topics, made: PartitionRecords, changes: PartitionRecords) -> PartitionColumns:
     key = topics.keys(made)
     order = np.argsort(key, kind="stable")
     key = key[order]
@@ -300,7 +245,7 @@ def _add_up(topics: _Topics, made: _Part, changes: _Part) -> PartitionColumns:
     return merged.take(np.flatnonzero(key >= 0))  # without the partitions of removed topics
 
 
-def _merge(made: _Part, key: Places, changes: _Part, changed: Places) -> PartitionColumns:
+def _merge(made: PartitionRecords, key: Places, changes: PartitionRecords, changed: Places) -> PartitionColumns:
     """Kafka 3.9, ``PartitionRegistration.merge``: what a change does not name stays; a named leader, even the same,
     raises the leader epoch, any change the partition's.
     """
