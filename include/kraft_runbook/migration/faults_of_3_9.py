@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NO_PRODUCER_IDS
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 
 
@@ -31,13 +32,9 @@ FAULTS = (
         2,
     ),
     # BrokerLifecycleManager
-    OldFault("KAFKA-19294", "a healthy broker under load misses heartbeats and is fenced", 2),
+    OldFault(*MISSED_HEARTBEATS, 2),
     # RPCProducerIdManager
-    OldFault(
-        "KAFKA-19990",
-        "after one refusal by a controller a broker never asks for producer ids again, until it is restarted",
-        2,
-    ),
+    OldFault(*NO_PRODUCER_IDS, 2),
     # AbstractFetcherThread, KafkaRaftClient
     OldFault("KAFKA-18723", "a follower, or a controller, may take records from an answer that are not valid", 1),
     # QuorumController.registerBroker

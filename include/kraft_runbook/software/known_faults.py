@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NO_PRODUCER_IDS
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.software.fault_uses import Use
 
@@ -123,11 +124,7 @@ FAULTS = (
         "with transaction.version 2 a producer's epoch overflows at its last value, and its transaction can't go on",
         {"4.0": (0, 1)},
     ),
-    KnownFault(
-        "KAFKA-19990",
-        "after one refusal by a controller a broker never asks for producer ids again, until it is restarted",
-        {"4.0": (0, 2), "4.1": (0, 2)},
-    ),
+    KnownFault(*NO_PRODUCER_IDS, {"4.0": (0, 2), "4.1": (0, 2)}),
     KnownFault(
         "KAFKA-20247",
         "a controller whose registration timed out once is never registered, and no level can be raised, until it is"
@@ -146,7 +143,7 @@ FAULTS = (
         "memory maps of indexes leak until vm.max_map_count ends the broker (Linux, many segments)",
         {"4.0": (0, 2), "4.1": (0, 1)},
     ),
-    KnownFault("KAFKA-19294", "a healthy broker under load misses heartbeats and is fenced", {"4.0": (0, 1)}),
+    KnownFault(*MISSED_HEARTBEATS, {"4.0": (0, 1)}),
     KnownFault(
         "KAFKA-19383",
         "with eligible leader replicas the id of a deleted topic comes back in the metadata",
