@@ -206,6 +206,19 @@ def test_after_five_tries_it_ends(throwaway: ThrowawayCluster, tmp_path: Path) -
     assert found.what.count("the fence was lifted again") == TRIES == len(climb.refused)
 
 
+def test_finalization_ends_as_the_real_one_does_with_zookeepers_secrets_off_the_hosts(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    climb = ladder(
+        throwaway, tmp_path, observation(Phase.FINALIZED, throwaway.spec), judge=lambda *_: (), take=lambda *_: None
+    )
+    climb.finalize()
+    assert climb.cluster.did[-2:] == [
+        "awaited every controller to show the migration as final",
+        "removed ZooKeeper's secrets",
+    ]
+
+
 def lagging(lag: int | None) -> Any:
     seen = observation(Phase.HYBRID)
     active = seen.active_controller

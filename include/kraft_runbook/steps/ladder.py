@@ -28,7 +28,7 @@ from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Mea
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import cut_off_brokers, leaving
 from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
-from kraft_runbook.steps.finalization import finalize_active_controller
+from kraft_runbook.steps.finalization import finalize_active_controller, forget_zookeeper_secrets
 from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
@@ -255,7 +255,7 @@ class Ladder:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def finalize(self) -> None:
-        """Every controller out of migration mode, the active one last."""
+        """Every controller out of migration mode, the active one last; then ZooKeeper's secrets off the hosts."""
         run, _ = self._go_on("gate_finalize")
         self._require(self._judge(Gate.FINALIZE))
         deadlines = self.cluster.spec.deadlines
@@ -265,6 +265,8 @@ class Ladder:
         run, _ = self._go_on("active_controller_last")
         finalize_active_controller(run)
         run.cluster.wait_for(conditions.FINALIZED, deadline=deadlines.finalization)
+        run, _ = self._go_on("zookeeper_secrets")
+        forget_zookeeper_secrets(run)
 
     # -- at every rung -------------------------------------------------------------------------------------------------
 
