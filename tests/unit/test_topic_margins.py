@@ -104,15 +104,22 @@ def test_of_brokers_what_another_kafka_may_not_take_is_kept_and_of_logins_the_cl
         config("listener.name.c.sasl.jaas.config", "Hunter2", "1", 4),
         config("metric.reporters", "org.example.A, org.example.B", "", 4),
         config("ssl.engine.factory.class", "Hunter2!", "2", 4),
+        config("listener.name.b.ssl.cipher.suites", "TLS_A,", "2", 4),
+        config("metric.reporters", "Hunter2!", "2", 4),
         config("principal.builder.class", "org.example.P", "2", 4),
         config("principal.builder.class", None, "2", 4),
     )
     assert found.brokers == {
-        "<default>": {"log.segment.bytes": "500000"},
-        "2": {"delegation.token.master.key": "<set>"},
+        "<default>": {"log.segment.bytes": "500000", "metric.reporters": "org.example.A, org.example.B"},
+        "2": {
+            "delegation.token.master.key": "<set>",
+            "listener.name.b.ssl.cipher.suites": "TLS_A,",
+            "metric.reporters": "<set>",
+        },
     }
     unread = found.classes["1"].pop("listener.name.c.sasl.jaas.config")  # type: ignore[attr-defined]
     assert isinstance(unread, Unread) and "required, optional" in unread.reason
+    assert isinstance(found.classes["2"].pop("metric.reporters"), Unread)  # type: ignore[attr-defined]
     assert isinstance(found.classes["2"].pop("ssl.engine.factory.class"), Unread)  # type: ignore[attr-defined]
     assert found.classes == {
         "1": {"listener.name.b.plain.sasl.jaas.config": ("org.example.Login",)},

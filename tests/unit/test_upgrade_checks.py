@@ -399,7 +399,7 @@ def test_each_reason_not_to_go_up_is_named(spoil: Wrong, code: str, verdict: str
         (
             "KRB-UPG-020",
             {"brokers": {"3": {"log.segment.bytes": "14"}}},
-            "--entity-type brokers --entity-name 3 --add-config log.segment.bytes=1048576",
+            "--entity-type brokers --entity-name 3 --add-config log.segment.bytes=1048576 (or --delete-config)",
         ),
     ],
 )
@@ -484,6 +484,21 @@ def test_a_roll_within_kafka_4_is_not_held_up_by_what_it_does_not_change(
             "1: tiny",
         ),
         (held(brokers={"2": {"num.replica.fetchers": "0"}}), "KRB-UPG-020", "4.1.2", "4.2.2", "num.replica.fetchers=0"),
+        (
+            held(brokers={"<default>": {"listener.name.sasl.ssl.cipher.suites": "TLS_AES_128_GCM_SHA256,"}}),
+            "KRB-UPG-020",
+            "4.1.2",
+            "4.2.2",
+            "all brokers (their dynamic default): listener.name.sasl.ssl.cipher.suites=TLS_AES_128_GCM_SHA256, has an"
+            " empty entry, which 4.2.2 does not take",
+        ),
+        (
+            held(brokers={"2": {"listeners": " "}}),
+            "KRB-UPG-020",
+            "4.0.2",
+            "4.3.1",
+            "broker 2: listeners is empty, and 4.3.1 takes no empty list",
+        ),
         (
             held(topics={"max.decompressed.message.bytes": Found(1, ("a",))}),
             "KRB-UPG-019",

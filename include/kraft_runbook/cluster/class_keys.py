@@ -69,6 +69,11 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 LISTENER_PREFIX = "listener.name."
 
 
+def of_any_listener(key: str) -> str:
+    """A key without ``listener.name.<listener>.`` before it."""
+    return key.split(".", 3)[3] if key.startswith(LISTENER_PREFIX) and key.count(".") > 2 else key
+
+
 def class_key(key: str) -> str | None:
     """The key of ``CLASS_KEYS`` that a property is, or is for one listener (and mechanism); else None."""
     if key in CLASS_KEYS:

@@ -284,8 +284,10 @@ def topic_keys_gone() -> frozenset[str]:
 
 
 def broker_keys_judged() -> frozenset[str]:
-    """The keys of brokers and controllers that some release no longer knows, takes less of, or has another default
-    of.
+    """The keys of brokers and controllers that some release no longer knows, takes less of, or has another default of;
+    and lists that may have no empty entry.
     """
-    steps = (each.gone | each.least.keys() | each.defaults.keys() for each in _STEPS.values())
+    steps = (
+        each.gone | each.least.keys() | each.defaults.keys() | each.entries | each.filled for each in _STEPS.values()
+    )
     return frozenset().union(*steps, *_NOT_YET.values())

@@ -12,6 +12,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, sampl
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.software.checklist import CHECKS, EVERY_BROKER, both, taken_away
+from kraft_runbook.software.file_keys import refused_lists
 from kraft_runbook.software.stages import Gate
 
 check = CHECKS.check
@@ -51,13 +52,13 @@ def no_topic_holds_a_key_that_the_target_does_not_know(seen: ClusterObservation,
     severity=Severity.BLOCKING,
     gates={Gate.UP},
     needs=Needs.HOSTS,
-    fix="raise them, or delete them, before the roll (kafka-configs --alter --entity-type brokers)",
+    fix="correct them, or delete them, before the roll (kafka-configs --alter --entity-type brokers)",
 )
-def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No dynamic configuration of a broker, or of all, is below what the target takes.
+def no_dynamic_value_is_one_that_the_target_does_not_take(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No dynamic configuration of a broker, or of all, is below what the target takes, or a list with an empty entry.
 
-    The target reads over such a value with an error in its log, and uses its file's or its default; another change of
-    the same broker may not take effect either.
+    The target reads over such a value with an error in its log, and uses its file's or its default (of ciphers: all);
+    another change of the same broker may not take effect either.
     """
     target, now = both(spec)[-1], spec.kafka.version
     table, first = needed(taken_away(spec)), ""
@@ -68,11 +69,16 @@ def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, sp
         if least is not None and number is not None and number < least:
             before = f"{now} takes {bounds[key]} and more" if key in bounds else f"{now} has no bound"
             wrong.append(f"{_who(whose)}: {key}={number} ({before}, {target.version} takes {least} and more)")
-            entity = "--entity-default" if whose == EVERY_BROKER else f"--entity-name {whose}"
-            first = first or f"{_command(spec)} --entity-type brokers {entity} --add-config {key}={least}"
+            first = first or f"{_of_entity(spec, whose)} --add-config {key}={least} (or --delete-config)"
+    for whose, held in _dynamic(seen).brokers.items():
+        for each in refused_lists(held, target.version, table):
+            wrong.append(f"{_who(whose)}: {each.problem}")
+            first = (
+                first or f"{_of_entity(spec, whose)} --delete-config {each.key} (or --add-config without that entry)"
+            )
     if not wrong:
         return settle((), (), "none is")
-    return failed("; ".join(wrong), f"before the roll, for each, such as: {first} (or --delete-config)")
+    return failed("; ".join(wrong), f"before the roll, for each, such as: {first}")
 
 
 @check(
@@ -109,6 +115,11 @@ def _unsure(key: str, spec: ClusterSpec) -> str:
 
 def _who(whose: str) -> str:
     return "all brokers (their dynamic default)" if whose == EVERY_BROKER else f"broker {whose}"
+
+
+def _of_entity(spec: ClusterSpec, whose: str) -> str:
+    entity = "--entity-default" if whose == EVERY_BROKER else f"--entity-name {whose}"
+    return f"{_command(spec)} --entity-type brokers {entity}"
 
 
 def _command(spec: ClusterSpec) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.class_keys import of_any_listener
 from kraft_runbook.cluster.config_meaning import listed
 from kraft_runbook.cluster.config_tables import ConfigTable, config_table, knows_is_unknown
 from kraft_runbook.cluster.java_values import java_int, trim
@@ -90,13 +91,15 @@ def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) ->
         for word in listed(properties.get(key, "")):
             if word in words:
                 yield FileFinding(f"{key} holds {word}, which {version} does not take", "take it out", key=key)
-    yield from _lists(properties, version, table)
+    yield from refused_lists(properties, version, table)
 
 
-def _lists(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
-    """Lists with an empty entry, for one listener too; from 4.2 on Kafka ends on them (``ConfigDef.ValidList``)."""
+def refused_lists(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
+    """Lists with an empty entry, for one listener too; from 4.2 on Kafka ends on them in a file, and leaves them out of
+    the dynamic configurations (``ConfigDef.ValidList``).
+    """
     for key, value in properties.items():
-        name = _of_any_listener(key)
+        name = of_any_listener(key)
         entries = [each.strip() for each in value.strip().split(",")]
         if entries == [""]:
             if name in table.filled:
@@ -107,11 +110,6 @@ def _lists(properties: Mapping[str, str], version: str, table: ConfigTable) -> I
                 "take the comma out that is too many",
                 key=key,
             )
-
-
-def _of_any_listener(key: str) -> str:
-    """A key without ``listener.name.<listener>.`` before it."""
-    return key.split(".", 3)[3] if key.startswith("listener.name.") and key.count(".") > 2 else key
 
 
 def _ignored(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraft_runbook.cluster.class_keys import CLASS_KEYS, Names, class_key
+from kraft_runbook.cluster.class_keys import CLASS_KEYS, Names, class_key, of_any_listener
 from kraft_runbook.cluster.config_tables import broker_keys_judged, topic_keys_gone
 from kraft_runbook.cluster.login_modules import is_class, modules_of
 from kraft_runbook.cluster.observation import DynamicConfigs, Found, Unread
@@ -38,10 +38,12 @@ class DynamicRecords:
             (held.discard if value is None else held.add)(name)
         elif kind == BROKER:
             whose, base = name or EVERY_BROKER, class_key(key)
-            if key in _OF_BROKERS:
-                _put(self.brokers, whose, key, None if value is None else "<set>" if is_sensitive(key) else value)
+            named = None if base is None or value is None else _named(base, value)
+            if of_any_listener(key) in _OF_BROKERS:
+                hidden = is_sensitive(key) or isinstance(named, Unread)
+                _put(self.brokers, whose, key, "<set>" if hidden and value is not None else value)
             if base is not None:
-                _put(self.classes, whose, key, None if value is None else _named(base, value))
+                _put(self.classes, whose, key, named)
 
     def forget(self, topic: str) -> None:
         """A topic is gone; its configuration goes with it, without records (``ConfigurationsDelta``)."""
