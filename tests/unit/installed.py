@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,13 +27,16 @@ def make_wheel(directory: Path) -> Path:
     return next(directory.glob("*.whl"))
 
 
-def install(directory: Path) -> Path:
-    """The ``bin`` of a new virtual environment below ``directory``, with the core and what it asks for."""
+def install(directory: Path, extras: Sequence[str] = ()) -> Path:
+    """The ``bin`` of a new virtual environment below ``directory``, with the core and what it asks for. ``extras``: of
+    the package, with what they ask for too.
+    """
     wheel = make_wheel(directory)
+    asked = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
     _uv("venv", "--quiet", "--python", sys.executable, str(directory / "venv"))
     python = directory / "venv" / "bin" / "python"
     locked = ROOT / "requirements.lock"
-    _uv("pip", "install", "--quiet", "--python", str(python), "--constraint", str(locked), str(wheel))
+    _uv("pip", "install", "--quiet", "--python", str(python), "--constraint", str(locked), asked)
     return python.parent
 
 
