@@ -1,6 +1,7 @@
 """How long does a roll take, broker by broker and with the brokers of a rack together?
 
     python -m benchmarks.by_rack --racks 2 --brokers 4 --rounds 3
+    python -m benchmarks.by_rack --turns docs/forty-brokers.yaml    # the turns of that file's brokers, without a cluster
 
 A real cluster in KRaft mode, with so many brokers in each rack and one topic spread over the racks. By turns all
 brokers are restarted one by one, and each rack together (docs/by-rack.md), by the playbooks and the waits of the
@@ -19,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kraft_runbook.cluster.broker_batches import Roll
+from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -31,6 +33,9 @@ from lab.checkout import commit
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 from labs import Lab, lab_of
 from replicas import Ground
+
+SIZES = (2, 4)
+"""Of batches, whose turns are counted."""
 
 
 def restart(lab: Lab, spec: ClusterSpec, broker: int) -> None:
@@ -76,13 +81,29 @@ def render(found: dict[str, list[float]], racks: int, brokers: int) -> str:
     return "\n".join(rows)
 
 
+def turns_of(spec: ClusterSpec) -> str:
+    """How many turns the brokers of a cluster file take, by the batches of a roll (``ClusterSpec.batches``)."""
+    ways = [
+        ("one by one", None),
+        *((f"by rack, {at_once} at once", Roll(by="rack", at_once=at_once)) for at_once in SIZES),
+    ]
+    rows = [f"{len(spec.brokers)} brokers in {len({each.rack for each in spec.brokers})} racks, computed", ""]
+    rows += ["| roll | turns |", "|---|---:|"]
+    rows += [f"| {way} | {len(spec.model_copy(update={'roll': roll}).batches)} |" for way, roll in ways]
+    return "\n".join(rows)
+
+
 def main() -> int:
-    """Prints the table."""
+    """Prints a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.by_rack", description=__doc__)
     parser.add_argument("--racks", type=int, default=2)
     parser.add_argument("--brokers", type=int, default=4, help="in each rack")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--turns", type=Path, metavar="FILE", help="a cluster file: count the turns, measure nothing")
     given = parser.parse_args()
+    if given.turns:
+        print(turns_of(parse_cluster(given.turns.read_text(), source=str(given.turns), environment={})))
+        return 0
     print(render(run(given.racks, given.brokers, given.rounds), given.racks, given.brokers))
     return 0
 

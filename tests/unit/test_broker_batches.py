@@ -12,6 +12,7 @@ from observations import SPEC, broker, observation
 from pydantic import ValidationError
 from recording import RecordingCluster
 
+from benchmarks.by_rack import turns_of
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.broker_batches import Roll
 from kraft_runbook.cluster.cluster_file import parse_cluster
@@ -78,6 +79,12 @@ def test_the_forty_brokers_of_the_docs_take_as_many_turns_as_their_page_says() -
     page = (DOCS / "by-rack.md").read_text()
     assert len(spec.batches) == 21 and "take 21 turns, not 40" in page
     assert f"With\n`at_once: 4` they take {len(faster.batches)};" in page
+
+
+def test_the_page_has_the_turns_that_the_benchmark_counts() -> None:
+    spec = parse_cluster((DOCS / "forty-brokers.yaml").read_text(), source="forty.yaml", environment={})
+    counted = [line for line in turns_of(spec).splitlines() if line.startswith("| ") and line[-3].isdigit()]
+    assert len(counted) == 3 and "\n".join(counted) in (DOCS / "by-rack.md").read_text()
 
 
 def test_the_forty_brokers_of_the_docs_are_rolled_with_care() -> None:
