@@ -555,7 +555,10 @@ def test_a_dead_dual_write_is_explained_though_every_metric_looks_healthy() -> N
 
 @pytest.mark.parametrize("code", ["KRB-GATE-012", "KRB-PRE-061"])
 def test_a_deletion_that_kafka_does_not_write_to_zookeeper_comes_with_its_cure(code: str) -> None:
-    assert "last quota of a client id, of an IP or of a user's client id is deleted in dual write" in CHECKS[code].fix
+    assert (
+        "last quota of a client id, of an IP or of a user's client id in ZooKeeper when it is deleted in dual write"
+        in CHECKS[code].fix
+    )
     assert "Restart the active controller with its migration flag" in CHECKS[code].fix
 
 

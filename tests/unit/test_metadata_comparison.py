@@ -201,7 +201,7 @@ def test_a_quota_that_zookeeper_alone_has_comes_with_its_cure(against: str) -> N
     found = replace(report(differences=[left]), against=against)
     assert found.verdict is Verdict.MISMATCH
     for text in (found.render_text(), found.render_markdown()):
-        assert "A client quota that ZooKeeper alone has: where the last quota of a client id" in text
+        assert "A client quota that ZooKeeper alone has: Kafka leaves the last quota of a client id" in text
         assert "Restart the active controller with its migration flag" in text
     for other in (
         report(differences=[replace(left, zookeeper=None, kraft=quota.value)]),

@@ -326,7 +326,7 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             held(classes={"1": {"metric.reporters": WHY}}),
             "KRB-UPG-017",
             "UNKNOWN",
-            f"which class the dynamic metric.reporters of 1 names can't be told ({WHY.reason})",
+            f"the class that the dynamic metric.reporters of 1 names is not known ({WHY.reason})",
         ),
         (lambda seen: replace(seen, margins=replace(WELL, dynamic=WHY)), "KRB-UPG-017", "UNKNOWN", WHY.reason),
         (lambda seen: replace(seen, margins=WHY), "KRB-UPG-017", "UNKNOWN", WHY.reason),

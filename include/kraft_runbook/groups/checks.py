@@ -73,8 +73,8 @@ def no_hashes_collide_under_roundrobin(scan: GroupScan, spec: ClusterSpec) -> Fi
     """No group that may use roundrobin has two partitions with one hash.
 
     The Scala client's roundrobin sorts partitions by Java's hash of ``topic-partition`` alone: members may order equal
-    ones differently, so that one partition has two owners, another none (16 of 300 random cases). Which assignor a
-    group uses is not written anywhere; groups whose owners are exactly those of range are left out.
+    ones differently, so that one partition has two owners, another none (16 of 300 random cases). Nothing says which
+    assignor a group uses; groups whose owners are exactly those of range are left out.
     """
     return _of(scan, FaultKind.HASHES_COLLIDE)
 
@@ -157,6 +157,6 @@ def no_partition_is_fenced_beside_a_migrating_member(scan: GroupScan, spec: Clus
     """No partition of a group with migrating members is fenced.
 
     A fence is an owner znode of no session: a move to Kafka with clients stopped leaves one on each partition, and it
-    keeps migrating members out as it does old ones. What Kafka assigns to such a member nobody consumes.
+    keeps migrating members out as it does old ones. Nobody consumes the partitions that Kafka assigns to such a member.
     """
     return _of(scan, FaultKind.FENCED_BESIDE_MIGRATING)

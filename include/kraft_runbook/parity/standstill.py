@@ -17,10 +17,9 @@ CURE = (
 )
 
 LAST_QUOTA = (
-    "where the last quota of a client id, of an IP or of a user's client id is deleted in dual write, Kafka leaves it"
-    " in ZooKeeper, does not write what the same delta has after it, and goes on (NullPointerException in the active"
-    " controller's log). Restart the active controller with its migration flag: the next leader writes everything that"
-    " differs"
+    "Kafka leaves the last quota of a client id, of an IP or of a user's client id in ZooKeeper when it is deleted in"
+    " dual write. It leaves out further changes of that moment too (NullPointerException in the active controller's"
+    " log). Restart the active controller with its migration flag: the next leader writes everything that differs"
 )
 """``KRaftMigrationZkWriter.handleClientQuotasDelta`` asks the image for an entity that has just left it
 (KRaftMigrationZkWriter.java:533 of Kafka 3.9.2). The driver has taken the new image by then, and its fault handler only

@@ -141,9 +141,10 @@ def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """No throttle of copies is set.
 
     A run that sets a throttle saves what it finds and puts that back at its end, so what another tool left stays after
-    it. What another run of this tool has set is not saved: that run puts it back, or for moves between brokers
-    cancel_reassignments. A run without a throttle changes none, and its copies are slowed down where a list that was
-    left names them. Copies between the disks of a broker have a rate of their own, which counts without a list.
+    it. A throttle that another run of this tool has set is not saved: that run puts it back, or for moves between
+    brokers cancel_reassignments. A run without a throttle changes none, and its copies are slowed down where a list
+    that was left names them. Copies between the disks of a broker have a rate of their own, which counts without a
+    list.
     """
     found = leftovers(seen.throttles)
     return failed(f"set: {sample(found)}") if found else passed("none")

@@ -328,8 +328,8 @@ def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) 
     """Nothing else writes the nodes' files.
 
     What this tool wrote is as it wrote it, and no agent of configuration management runs on a host. An agent that
-    writes a broker's former file back takes it out of its mode at the next restart. What a timer starts, or another
-    host, is not seen.
+    writes a broker's former file back takes it out of its mode at the next restart. A manager that a timer or another
+    host starts is not seen.
     """
     changed, unread = split_read("node {}", host_parts(seen, spec.node_ids, "other_hands"))
     running, unread_too = split_read("node {}", host_parts(seen, spec.node_ids, "configuration_managers"))

@@ -123,9 +123,9 @@ def hosts_hold_the_secrets_that_would_be_written(seen: ClusterObservation, spec:
     """Every secret that would be written into a node's file is the one that the file holds now.
 
     Files are written whole: a node that is restarted with another password can't open its stores, or is refused by the
-    others. Compared are digests, on the host; a login by its meaning. What the file lacks, such as what only calls the
-    controllers, is not compared; nor is the file of a controller that does not run, and nothing of ZooKeeper's once the
-    migration is final.
+    others. Compared are digests, on the host; a login by its meaning. A secret that the file lacks, such as one that
+    only calls the controllers, is not compared; nor is the file of a controller that does not run, and nothing of
+    ZooKeeper's once the migration is final.
     """
     past = _is_past_zookeeper(seen)
     asked = [*spec.broker_ids, *(c.id for c in spec.controllers_alone if seen.controllers[c.id].running is not False)]

@@ -92,7 +92,7 @@ def _unread_names(dynamic: DynamicConfigs) -> Iterator[str]:
     for whose, held in dynamic.classes.items():
         for key, names in held.items():
             if isinstance(names, Unread):
-                yield f"which class the dynamic {key} of {whose} names can't be told ({names.reason}): set it anew"
+                yield f"the class that the dynamic {key} of {whose} names is not known ({names.reason}): set it anew"
 
 
 def without_version(jar: str) -> str:

@@ -88,7 +88,7 @@ def the_target_looks_at_the_signature_of_tokens(seen: ClusterObservation, spec: 
             if _is(key, KEYS) and _validator(written, key) == DEFAULT_VALIDATOR:
                 said = f"{key} is set, and no {VALIDATOR}"
                 yield (
-                    Unread(f"{said}; which release of Kafka {UNSIGNED} {target.text} is, its number does not say")
+                    Unread(f"{said}; the number {target.text} does not say which release of Kafka {UNSIGNED} it is")
                     if target.patch is None
                     else f"{said}: any token would be let in"
                 )

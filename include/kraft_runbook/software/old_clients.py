@@ -96,7 +96,7 @@ def _since(now: OldRequests, before: Iterable[OldRequests]) -> int:
     gates={Gate.UP},
     fix=(
         "update these clients to one of Kafka 2.1 or later, or of another vendor's that speaks its versions (KIP-896),"
-        " before the roll. Which they are, a broker says for each such request (connection, client id, principal) once"
+        " before the roll. A broker names them at each such request (connection, client id, principal), once"
         " its logger kafka.request.logger is at INFO (kafka-configs --entity-type broker-loggers; docs/software.md)."
         " The totals are of the time since each broker's start; cluster_watch counts them by day, over restarts. Where"
         " it is UNKNOWN, let the exporter pass, with their keys as labels,"

@@ -165,7 +165,7 @@ def _join(run: Run, node: int) -> dict[str, Any]:
     now = present(seen, spec, node)
     if now is None or now.directory is None:
         raise Refused(
-            f"which directory controller {node} has is not known: the leader sees none, or two, with its id",
+            f"the directory of controller {node} is not known: the leader sees none, or two, with its id",
             way_out="let one process with that id run, then clear this task",
         )
     before = voter(needed(seen.quorum), node)

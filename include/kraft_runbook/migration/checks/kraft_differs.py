@@ -52,9 +52,9 @@ def no_quota_callback_waits_for_the_clusters_metadata(seen: ClusterObservation, 
     "KRB-PRE-093",
     severity=Severity.WARNING,
     fix=(
-        f"upgrade every broker to 3.9.2 first: older ones ignore {AS_KRAFT_ASKS}. Then set it to true under"
-        " broker_properties and restart the brokers (rolling_restart), so that the policy is asked as KRaft mode asks"
-        " while ZooKeeper still leads; correct the policy where that refuses or allows what it should not"
+        f"upgrade every broker to 3.9.2: older ones ignore {AS_KRAFT_ASKS}. Set it to true under broker_properties and"
+        " restart the brokers (rolling_restart). They then ask the policy as KRaft mode does, while ZooKeeper still"
+        " leads. Correct the policy if it refuses or allows a wrong change"
     ),
     stages=BEFORE_THE_COPY,
 )
@@ -153,7 +153,7 @@ def no_request_needs_more_records_than_kraft_makes(seen: ClusterObservation, spe
 
     There one request makes 10,000 records at most (``QuorumController.MAX_RECORDS_PER_USER_OP``), and what needs more
     is refused as a whole: to make a topic, to add partitions, to elect leaders, to unregister a broker, to delete ACLs.
-    ZooKeeper mode has no such number. What exists is copied all the same.
+    ZooKeeper mode has no such number. Partitions that exist are copied all the same.
     """
     tree = seen.tree
     if not was_read(tree):

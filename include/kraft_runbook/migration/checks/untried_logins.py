@@ -97,9 +97,9 @@ def no_node_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: Clu
 
     Controllers must write the same znodes. With Kerberos that was not tried: ZooKeeper's ACLs may name the host of the
     broker that made a znode (kerberos.removeHostFromPrincipal), and then no controller may write it. Told by the login
-    file (-Djava.security.auth.login.config) of each node that runs, on its command line or in its environment, and of
-    a controller that does not run in the variables of its unit that Java and Kafka's scripts read (KAFKA_OPTS,
-    JAVA_TOOL_OPTIONS and others). What Java finds elsewhere, and what supervisor does not say, is not seen.
+    file (-Djava.security.auth.login.config) of each node that runs, on its command line or in its environment, and of a
+    controller that does not run in the variables of its unit that Java and Kafka's scripts read (KAFKA_OPTS,
+    JAVA_TOOL_OPTIONS and others). A login that Java finds elsewhere, or that supervisor does not tell, is not seen.
     Nothing is asked where znodes have no ACL and this tool needs no login.
     """
     if _nobody_asks(seen, spec):
@@ -168,8 +168,8 @@ def controllers_can_own_znodes(seen: ClusterObservation, spec: ClusterSpec) -> F
     Without either it ends at its start before it asks ZooKeeper anything ("zookeeper.set.acl is true, but …", measured
     on 3.9.2; ``KafkaZkClient.createZkClient``). A certificate needs all three of its properties, each by itself or as
     the JVM's option. Options and login are told by the unit's variables (Environment=, EnvironmentFile=), as in
-    KRB-PRE-129. What a start script of your own adds is seen only while the controller runs. Where supervisor does not
-    say it, KRB-PRE-130 warns.
+    KRB-PRE-129. An option that a start script of your own adds is seen only while the controller runs. Where supervisor
+    does not say it, KRB-PRE-130 warns.
     """
     asked = _must_be_somebody(seen, spec)
     if not asked:
