@@ -107,6 +107,7 @@ check-types: $(VENV)
 
 check-imports: $(VENV)
 	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/unit/test_needs_airflow.py
 
 check-playbooks: $(VENV)
 	$(BIN)/ansible-lint --profile production playbooks
