@@ -44,6 +44,49 @@ KAFKA_4 = all_gauges(zk_migration_state=None)
 NO_RECORD = with_quorum(migration_state_record=None)
 
 CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
+    "the only controller that is left was behind when the copy ended": (
+        Phase.HYBRID,
+        both(
+            UNSEEN,
+            every((101, 103), a_controller, running=False, mode=WHY, metrics=WHY),
+            gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION),
+        ),
+        Phase.UNKNOWN,
+        (
+            (
+                "ZkMigrationState is 2 (PRE_MIGRATION) on controller 102, which is behind: /controller names KRaft"
+                " controller 101, and /migration has a copy's offset"
+            ),
+        ),
+    ),
+    "a controller without the flag has just started beside brokers in KRaft mode": (
+        Phase.FINALIZED,
+        both(UNSEEN, all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED)),
+        Phase.UNKNOWN,
+        (
+            (
+                "controllers 101, 102, 103 run without the migration flag and show no state yet, and brokers 1, 2, 3"
+                " are in KRaft mode"
+            ),
+        ),
+    ),
+    "a quorum without the flag leads where a KRaft controller held /controller": (
+        Phase.HYBRID,
+        both(
+            all_gauges(zk_migration_state=ZkMigrationState.NONE),
+            with_quorum(migration_state_record=ZkMigrationState.NONE),
+        ),
+        Phase.UNKNOWN,
+        (
+            (
+                "ZkMigrationState is 0 (NONE) on controllers 101, 102, 103 and in the metadata log: these controllers"
+                " formed their quorum without the migration flag, but broker 1 is in hybrid mode, broker 2 is in hybrid"
+                " mode, broker 3 is in hybrid mode, and /controller names KRaft controller 101: a controller may hold"
+                " the only copy of the metadata. Set no data aside, and see first whether 'zookeeper' in the cluster"
+                " file is this cluster's"
+            ),
+        ),
+    ),
     "one controller shows 3": (
         Phase.DUAL_WRITE,
         gauges(102, zk_migration_state=ZkMigrationState.POST_MIGRATION),
@@ -355,6 +398,7 @@ TRANSIENT: dict[str, tuple[Phase, Spoil]] = {
     "a broker's port is open and it does not tell its mode yet": (Phase.HYBRID, both(broker(2, mode=WHY), UNSEEN)),
 }
 LASTING: dict[str, tuple[Phase, Spoil]] = {
+    "the one that was behind": CASES["the only controller that is left was behind when the copy ended"][:2],
     "the look had no time for one controller, another is silent": (
         Phase.ZOOKEEPER,
         both(a_controller(102, running=WHY), a_controller(103, running=LATE)),

@@ -102,7 +102,7 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
             return _after_the_copy(seen, states)
         if told := _copied_by_kraft(seen):
             why = f"{_say(states, state)}, which is behind: {told}"
-            return PhaseReading(Phase.UNKNOWN, (why,), transient=True)
+            return PhaseReading(Phase.UNKNOWN, (why,), transient=_a_majority_runs(seen))
         return PhaseReading(Phase.PRE_MIGRATION, (_say(states, state),))
     if log_says_none(seen):
         return _formed_without_the_flag(seen, states)
@@ -170,8 +170,7 @@ def _without_zookeeper(
             "the metadata log could not be read, and without ZooKeeper nothing else shows a migration:"
             f" {seen.quorum.reason}"
         )
-        running = sum(c.running is True for c in seen.controllers.values())
-        return PhaseReading(Phase.UNKNOWN, (told,), transient=2 * running > len(seen.controllers))
+        return PhaseReading(Phase.UNKNOWN, (told,), transient=_a_majority_runs(seen))
     if not log_says_none(seen):
         return PhaseReading(
             Phase.UNKNOWN, ("the metadata log holds no metadata.version yet: its quorum is forming",), transient=True
@@ -287,6 +286,11 @@ def _claimed_by_kraft(zookeeper: ZookeeperState) -> str | None:
     if zookeeper.controller is not None and zookeeper.controller.kraft_controller_epoch >= 0:
         return f"/controller names KRaft controller {zookeeper.controller.broker_id}"
     return None
+
+
+def _a_majority_runs(seen: ClusterObservation) -> bool:
+    """Whether a leader may still be elected by itself."""
+    return 2 * sum(c.running is True for c in seen.controllers.values()) > len(seen.controllers)
 
 
 def _copied_by_kraft(seen: ClusterObservation) -> str | None:
