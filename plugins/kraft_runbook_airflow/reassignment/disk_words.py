@@ -17,8 +17,9 @@ from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_bac
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
+from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.words import ask, whatever_happened
-from kraft_runbook_airflow.reassignment.moving import Moves
+from kraft_runbook_airflow.reassignment.moving import look_again
 from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
 from kraft_runbook_airflow.reassignment.words import how_fast, report
 
@@ -32,9 +33,7 @@ BETWEEN_DISKS: Mapping[str, Param] = {
     ),
     "broker": optional("integer", "Broker", "Whose disks; not for an explicit plan", minimum=0),
     "directory": optional("string", "Directory to empty", "As the broker's log.dirs names it"),
-    "plan": optional(
-        "string", "Explicit plan", "The JSON of kafka-reassign-partitions, with log_dirs", format="multiline"
-    ),
+    "plan": optional("string", "Explicit plan", "kafka-reassign-partitions' JSON, with log_dirs", format="multiline"),
     "run": optional(
         "string",
         "Back to the old disks: the run that moved them",
@@ -64,8 +63,10 @@ class DiskTrigger(WhileItMoves):
         return WhileCopying.of_plain(self.files, self.given, say=self.say).look
 
 
-class MoveBetweenDisks(Moves):
+class MoveBetweenDisks(ClusterOperator):
     """Start copies, some at once. Cleared at any point it goes on with what is left."""
+
+    resume = look_again
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         found = move_between_disks(run)

@@ -11,17 +11,16 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
 
-class Moves(ClusterOperator):
-    """A task that is woken while data moves."""
-
-    def resume(self, context: Any, event: dict[str, Any]) -> Any:
-        """Look again, from the beginning: the event says only that there is something to do."""
-        self.log.info("%s", event["why"])
-        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
+def look_again(task: ClusterOperator, context: Any, event: dict[str, Any]) -> Any:
+    """From the beginning: the event says only that there is something to do. The ``resume`` of a task that moves."""
+    task.log.info("%s", event["why"])
+    return task.act_or_rehearse(context, act=task.act, rehearse=task.rehearse)
 
 
-class MoveReplicas(Moves):
+class MoveReplicas(ClusterOperator):
     """Start batch after batch. Cleared at any point it goes on with what is left."""
+
+    resume = look_again
 
     def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
         super().__init__(**kwargs)
