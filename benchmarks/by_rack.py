@@ -1,7 +1,7 @@
 """How long does a roll take, broker by broker and with the brokers of a rack together?
 
     python -m benchmarks.by_rack --racks 2 --brokers 4 --rounds 3
-    python -m benchmarks.by_rack --turns docs/forty-brokers.yaml    # the turns of that file's brokers, without a cluster
+    python -m benchmarks.by_rack --turns docs/forty-brokers.yaml   # the turns of its brokers, without a cluster
 
 A real cluster in KRaft mode, with so many brokers in each rack and one topic spread over the racks. By turns all
 brokers are restarted one by one, and each rack together (docs/by-rack.md), by the playbooks and the waits of the
