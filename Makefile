@@ -127,7 +127,7 @@ faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 
 # What takes too long for every day: the rollback from each further state, comparisons under churn, kills at any moment, thousands of random cases.
 test-long: $(VENV) $(JARS) $(JARS4) $(JARS_OLD) $(ARCHIVE) $(LAB_ARCHIVE)
-	$(BIN)/pytest tests/integration tests/playbooks tests/spark tests/unit -m long
+	$(BIN)/pytest tests/airflow tests/integration tests/playbooks tests/spark tests/unit -m long
 
 # Generated examples that no run has tried yet; a failure prints the example.
 test-examples: $(VENV)
