@@ -5,6 +5,7 @@ another, in this order.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,10 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.quorum_seen import QuorumState
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.io.local import supervision
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.procedures.observe import observe
+from kraft_runbook.quorum.care import QUORUM_CARE
 from lab import ROOT
 from lab.installation import kafka4_version
 from lab.layout import layout, starts
@@ -33,6 +37,8 @@ RESTART, UP, LEVELS, CARE, REASSIGN = (
     f"{name}__lab"
     for name in ("rolling_restart", "upgrade_software", "upgrade_features", "quorum_care", "reassign_partitions")
 )
+CARES = {"KRB-CARE-003", "KRB-CARE-004", "KRB-CARE-005", "KRB-CARE-006"}
+"""What asks whether there is something to care for."""
 BORN = {"dynamic": "", "both": "quorum: dynamic\n"}
 """The lab, and what makes its quorum a dynamic one where its file says nothing of it."""
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -74,9 +80,14 @@ def test_it_is_seen_as_what_it_is_and_every_operation_may_begin(lab: Lab) -> Non
     assert quorum(lab).is_dynamic and {each.id for each in quorum(lab).voters} == set(lab.spec.controller_ids)
     features = on_kafka4.look(lab)
     assert features.level(KRAFT_VERSION) == 1 and on_kafka4.versions(lab) == {lab.spec.kafka.version}
-    for operation in ("rolling_restart", "upgrade_software", "upgrade_features", "reassignment"):
-        code, said = preflight(lab, operation)
-        assert code == 0, f"{operation}: {said}"
+    for operation in OPERATIONS.values():
+        if operation in (MIGRATION, QUORUM_CARE):
+            continue
+        code, said = preflight(lab, operation.name)
+        assert code == 0, f"{operation.name}: {said}"
+    _, said = preflight(lab, QUORUM_CARE.name)
+    refused = set(re.findall(r"^(?:FAIL|UNKNOWN) +(KRB-[A-Z]+-\d+)", said, re.MULTILINE))
+    assert all(code in CARES for code in refused), f"nothing is lost, to add or to remove, and no more: {said}"
 
 
 def test_restarted_moved_and_led_by_another_it_loses_no_acknowledged_record(
