@@ -75,11 +75,12 @@ def test_a_restart_takes_each_process_once_the_active_one_last_of_those_that_vot
     assert order == [*others, active, 4], (order, active)
 
 
-def test_a_run_for_brokers_takes_those_that_vote_too(stage: Stage, lab: Lab) -> None:
+@pytest.mark.parametrize(("nodes", "broker_alone"), [("controllers", 0), ("brokers", 1)])
+def test_a_run_for_one_role_takes_those_that_have_both(stage: Stage, lab: Lab, nodes: str, broker_alone: int) -> None:
     before = starts(lab.spec)
-    run_id = stage.start(RESTART, nodes="controllers")
+    run_id = stage.start(RESTART, nodes=nodes)
     assert stage.run_to_its_end(RESTART, run_id) == "success", stage.failures(RESTART, run_id)
-    assert restarts(lab, before) == {"node-1": 1, "node-2": 1, "node-3": 1, "node-4": 0}
+    assert restarts(lab, before) == {"node-1": 1, "node-2": 1, "node-3": 1, "node-4": broker_alone}
 
 
 def test_what_is_made_for_one_role_is_refused_by_name_before_anything_changes(stage: Stage, lab: Lab) -> None:
