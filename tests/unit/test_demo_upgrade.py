@@ -70,6 +70,18 @@ def test_the_round_trip_goes_up_back_and_up_before_the_level_rises(spec: Cluster
     assert said[3].startswith("metadata.version rises to the last level of 4.1, on every node at once")
 
 
+def test_another_kafka_than_the_lab_s_own_is_gone_to_and_its_level(spec: ClusterSpec) -> None:
+    """``make demo-upgrade TO=4.4.0``."""
+    further = with_kafka4(spec, "4.4.0")
+    assert further.kafka.upgrade_to is not None
+    assert further.kafka.upgrade_to.home != with_kafka4(spec).kafka.upgrade_to.home  # type: ignore[union-attr]
+    planned = runs(further, round_trip=False)
+    assert planned == [(UP, {}), (LEVELS, {"feature": "metadata.version", "level": "4.4"})]
+    said = [what(dag_id, further, params) for dag_id, params in planned]
+    assert said[0].startswith("from Kafka 3.9.2 to 4.4.0, one node after the other")
+    assert said[1].startswith("metadata.version rises to the last level of 4.4, on every node at once")
+
+
 def test_the_report_names_a_node_that_does_not_answer_and_what_does_not_hold() -> None:
     report: dict[str, Any] = {
         "passed": False,
