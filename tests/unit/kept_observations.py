@@ -132,7 +132,15 @@ def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
         for what in ("a broker is down and unread", "a broker does not tell its mode", "a broker hangs"):
             for controllers, spoil in who.items():
                 yield f"{phase}, {controllers}, {what}", spoil(AMISS[what](seen)), SPEC
-        yield f"{phase}, every controller and ZooKeeper are down", both(every, part(zookeeper=WHY))(seen), SPEC
+        away = part(zookeeper=WHY)
+        yield f"{phase}, every controller and ZooKeeper are down", both(every, away)(seen), SPEC
+        mute_brokers = all_of("broker", SPEC.broker_ids, mode=WHY)
+        yield f"{phase}, the same, and no broker tells its mode", both(every, away, mute_brokers)(seen), SPEC
+        yield f"{phase}, two controllers and ZooKeeper are down", both(two, away)(seen), SPEC
+        unled = both(part(quorum=WHY), gauges(101, active=False))
+        yield f"{phase}, nobody leads and ZooKeeper is down", both(unled, away)(seen), SPEC
+        one_mute = both(two, away, AMISS["a broker does not tell its mode"])
+        yield f"{phase}, two controllers and ZooKeeper are down, a broker is mute", one_mute(seen), SPEC
         mute = gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED)(seen)
         yield f"{phase}, one controller runs and shows nothing", two(mute), SPEC
         yield f"{phase}, one runs without the flag", two(a_controller(102, mode=ControllerMode.KRAFT)(mute)), SPEC

@@ -239,7 +239,7 @@ def test_what_could_not_be_read_is_listed_with_its_reason() -> None:
     told = explain(part(zookeeper=WHY)(observation(Phase.ZOOKEEPER)), SPEC)
     assert told.phase is Phase.UNKNOWN
     assert "ZooKeeper: a test did not read it" in told.unread
-    assert told.forward == () and told.rollback.possible is False
+    assert told.forward == ("start ZooKeeper, or make it readable",) and told.rollback.possible is False
     assert "Could not be read" in told.render_text()
 
 

@@ -8,11 +8,11 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
-from kept_observations import AMISS, WITHOUT, behind_the_copy, kept, pairs
+from kept_observations import AMISS, WITHOUT, all_of, behind_the_copy, kept, pairs
 from observations import SPEC, WHY, a_controller, both, gauges, observation, part
 from recording import RecordingCluster
 
-from kraft_runbook.cluster.observation import NO_ZOOKEEPER
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CHECKS
@@ -22,7 +22,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_docs import render_situations
 from kraft_runbook.migration.situation_facts import Facts
-from kraft_runbook.migration.situations import WITH_ZOOKEEPER, forward, holding, way_out
+from kraft_runbook.migration.situations import WITH_ZOOKEEPER, forward, holding, means, waits_for, way_out
 from kraft_runbook.migration.situations_in_kraft import WITHOUT_ZOOKEEPER
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.without_zookeeper import is_led
@@ -134,6 +134,40 @@ def test_where_controllers_show_that_nobody_led_they_are_started_and_kept() -> N
     for name, facts in AFTER_THE_COPY.items():
         if facts.lost and facts.down and facts.seen.has_zookeeper and not facts.unflagged:
             assert f"start {facts.down} with the present configuration" in " ".join(forward(facts)), name
+
+
+BEHIND = {name: Facts(seen, seen, spec) for name, seen, spec in behind_the_copy()}
+
+
+@pytest.mark.parametrize(
+    ("what", "then"),
+    [
+        ("two controllers and ZooKeeper are down", "start controllers 101, 103 with the present configuration"),
+        ("two controllers and ZooKeeper are down, a broker is mute", "start controllers 101, 103 with the present"),
+        ("nobody leads and ZooKeeper is down", "every controller runs: an election takes seconds"),
+    ],
+)
+def test_a_lost_quorum_shows_without_zookeeper_too_and_zookeeper_comes_first(what: str, then: str) -> None:
+    """No broker is in KRaft mode, so only a controller that knows of the copy shows it."""
+    facts = BEHIND[f"{Phase.HYBRID}, {what}"]
+    zookeeper, controllers = forward(facts)
+    assert zookeeper == "start ZooKeeper, or make it readable, first" and controllers.startswith(then)
+    assert means(facts).startswith("The metadata was copied, but the controller quorum has no leader")
+    assert waits_for(facts)[0].endswith("that the metadata was copied, and none leads")
+    (only,) = forward(BEHIND[f"{Phase.DUAL_WRITE}, {what}"])
+    assert only.startswith(then), "a broker in KRaft mode needs the controllers, whatever ZooKeeper says"
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
+def test_where_neither_zookeeper_nor_a_broker_tells_anything_zookeeper_is_read_first(phase: Phase) -> None:
+    (told,) = forward(BEHIND[f"{phase}, the same, and no broker tells its mode"])
+    assert told.startswith("start ZooKeeper, or make it readable; or, if you know the migration to be final, leave it")
+
+
+def test_a_controller_that_came_back_after_the_way_back_is_no_lost_quorum() -> None:
+    left = all_of("broker", SPEC.broker_ids, mode=BrokerMode.ZOOKEEPER)
+    facts = BEHIND[f"{Phase.HYBRID}, two controllers and ZooKeeper are down"]
+    assert Facts(left(facts.seen), left(facts.seen), SPEC).lost is None
 
 
 def test_once_final_it_makes_no_difference_whether_the_file_still_names_zookeeper() -> None:

@@ -8,7 +8,13 @@ from functools import cached_property
 
 from kraft_runbook.cluster.birth import log_says_none
 from kraft_runbook.cluster.naming import by_number, nodes
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    ZkMigrationState,
+    was_read,
+)
 from kraft_runbook.cluster.phases import Phase, awaits_the_copy, detect_phase, kept_in_kraft
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
@@ -83,7 +89,25 @@ class Facts:
     def lost(self) -> str | None:
         """What shows that a KRaft controller should lead and none does; None where nothing shows it."""
         hidden = self.phase is Phase.UNKNOWN and self._nobody_leads
-        return quorum_is_lost(self.seen) if self.phase in DUAL_WRITING or hidden or self.died_in_the_copy else None
+        if self.phase in DUAL_WRITING or hidden or self.died_in_the_copy:
+            return quorum_is_lost(self.seen) or self._lost_without_zookeeper
+        return None
+
+    @property
+    def _lost_without_zookeeper(self) -> str | None:
+        """What shows it where ZooKeeper tells no /controller, and brokers in migration mode are no proof: a controller
+        that knows of the copy. Not where a broker is in ZooKeeper mode, since the migration was left then.
+        """
+        seen = self.seen
+        if seen.brokers_in(BrokerMode.ZOOKEEPER) or was_read(seen.quorum) or was_read(seen.zookeeper):
+            return None
+        knows = self._know_of_the_copy if self._nobody_leads else ()
+        return f"{nodes('controller', knows, 'shows')} that the metadata was copied, and none leads" if knows else None
+
+    @property
+    def _know_of_the_copy(self) -> tuple[int, ...]:
+        shown = [(c.id, c.metrics.zk_migration_state) for c in self.seen.controllers.values() if was_read(c.metrics)]
+        return tuple(i for i, state in shown if state is ZkMigrationState.MIGRATION)
 
     @cached_property
     def lost_before_kraft(self) -> bool:
@@ -115,16 +139,24 @@ class Facts:
 
     @cached_property
     def unread_zookeeper(self) -> bool:
-        """Whether brokers in migration mode need a ZooKeeper that can't be read, and the phase is unknown."""
-        needed = self.phase is Phase.UNKNOWN and self.seen.brokers_in(BrokerMode.HYBRID)
-        return bool(needed) and not was_read(self.seen.zookeeper)
+        """Whether the phase is unknown, and brokers need a ZooKeeper that can't be read: one is in migration mode, or
+        none is known to be in KRaft mode.
+        """
+        needed = self.seen.brokers_in(BrokerMode.HYBRID) or self.zookeeper_first
+        return self.phase is Phase.UNKNOWN and bool(needed) and not was_read(self.seen.zookeeper)
+
+    @property
+    def zookeeper_first(self) -> bool:
+        """Whether ZooKeeper can't be read and no broker is known to be in KRaft mode."""
+        return not was_read(self.seen.zookeeper) and not self.seen.brokers_in(BrokerMode.KRAFT)
 
     @property
     def copied(self) -> bool:
-        """Whether the metadata was copied, by the phase or by /migration."""
+        """Whether the metadata was copied, by the phase, by a controller's gauge or by /migration."""
         zookeeper = self.seen.zookeeper
         copy = zookeeper.migration if was_read(zookeeper) else None
-        return self.phase in DUAL_WRITING or (copy is not None and copy.holds_a_copy)
+        shown = self.phase in DUAL_WRITING or bool(self._know_of_the_copy)
+        return shown or (copy is not None and copy.holds_a_copy)
 
     @cached_property
     def died_in_the_copy(self) -> bool:

@@ -117,9 +117,25 @@ NO_LEADER = Answer(
 )
 
 
+READ_ZOOKEEPER = "start ZooKeeper, or make it readable"
+
+
+def _after_zookeeper(text: str) -> Answer:
+    """ZooKeeper first, where it can't be read and no broker is in KRaft mode: brokers need it, and it shows whether the
+    migration was left, so that no controller may be started.
+    """
+    return Answer(
+        f"where ZooKeeper can't be read and no broker is in KRaft mode, make it readable first. {text}",
+        lambda it: (*([f"{READ_ZOOKEEPER}, first"] if it.zookeeper_first else []), *Answer(text).of(it)),
+    )
+
+
 def _until_a_phase_shows(facts: Facts) -> tuple[str, ...]:
     """ZooKeeper first: it tells whether controllers that are down may be started at all."""
-    told = ["start ZooKeeper, or make it readable"] if not was_read(facts.seen.zookeeper) else []
+    told = [READ_ZOOKEEPER] if not was_read(facts.seen.zookeeper) else []
+    mute = len(facts.seen.brokers_of_unknown_mode()) == len(facts.seen.brokers)
+    if told and mute and facts.down and not facts.under_way:
+        told = [f"{READ_ZOOKEEPER}; or, if you know the migration to be final, leave it out and start {facts.down}"]
     if facts.under_way and facts.down:
         told.append(f"start {facts.down} with the present configuration; {ITS_LOG}. {EMPTY_DISKS}")
     told += [f"start {facts.ended} with the present configuration; {ITS_LOG}"] if facts.ended else []
@@ -176,7 +192,7 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and bool(it.down),
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
-        forward=Answer(f"start {{down}} with the present configuration; {ITS_LOG}. {EMPTY_DISKS}. {NO_STEP}"),
+        forward=_after_zookeeper(f"start {{down}} with the present configuration; {ITS_LOG}. {EMPTY_DISKS}. {NO_STEP}"),
     ),
     Situation(
         "no leader, controllers hang",
@@ -184,7 +200,7 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and not it.down and bool(it.silent_now),
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
-        forward=Answer(f"look at {{silent_now}}: {HANGS}. {NO_STEP}"),
+        forward=_after_zookeeper(f"look at {{silent_now}}: {HANGS}. {NO_STEP}"),
     ),
     Situation(
         "no leader, every controller runs",
@@ -192,7 +208,7 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and not it.down and not it.silent_now,
         means=NO_LEADER,
         waits_for=Answer("a leader of the controller quorum: {lost}"),
-        forward=Answer(
+        forward=_after_zookeeper(
             "every controller runs: an election takes seconds. If there is no leader after that, they can't reach each"
             f" other: look at the network between {{addresses}}. {STILL_NONE}. {NO_STEP}"
         ),
@@ -249,8 +265,8 @@ WITH_ZOOKEEPER = (
     ),
     Situation(
         "nodes are down and hide the phase",
-        "UNKNOWN; a migration goes on, and a node is down or hangs; or ZooKeeper can't be read, and brokers are in"
-        " migration mode",
+        "UNKNOWN; a migration goes on, and a node is down or hangs; or ZooKeeper can't be read, and a broker is in"
+        " migration mode, or none is known to be in KRaft mode",
         lambda it: (
             ((bool(it.under_way) and bool(it.down or it.ended or it.silent)) or it.unread_zookeeper)
             and not (it.nothing_runs or it.lost)
