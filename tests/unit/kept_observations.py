@@ -143,7 +143,12 @@ def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
         yield f"{phase}, two controllers and ZooKeeper are down, a broker is mute", one_mute(seen), SPEC
         mute = gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED)(seen)
         yield f"{phase}, one controller runs and shows nothing", two(mute), SPEC
-        yield f"{phase}, one runs without the flag", two(a_controller(102, mode=ControllerMode.KRAFT)(mute)), SPEC
+        unflagged = a_controller(102, mode=ControllerMode.KRAFT)
+        yield f"{phase}, one runs without the flag", two(unflagged(mute)), SPEC
+        if phase is Phase.DUAL_WRITE:
+            half = both(broker(3, mode=BrokerMode.HYBRID), unflagged)(seen)
+            for controllers, spoil in who.items():
+                yield f"half rolled, one runs without the flag, {controllers}", spoil(half), SPEC
     for phase in (Phase.HYBRID, Phase.DUAL_WRITE):
         seen = observation(phase)
         behind = gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION)(seen)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from kept_observations import AMISS, WITHOUT, all_of, behind_the_copy, kept, pairs
-from observations import SPEC, WHY, a_controller, both, gauges, observation, part
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part
 from recording import RecordingCluster
 
-from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, ControllerMode, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CHECKS
@@ -45,6 +45,7 @@ ORDER = (
     {"a controller is down before the copy", "a controller is down after the copy"},
     {"a broker is down"},
     {"a node hangs"},
+    {"nodes are down and hide the phase", "the roll into KRaft mode goes on"},
 )
 """Which advice comes first where two things are amiss. No other two situations hold with different advice."""
 
@@ -168,6 +169,34 @@ def test_a_controller_that_came_back_after_the_way_back_is_no_lost_quorum() -> N
     left = all_of("broker", SPEC.broker_ids, mode=BrokerMode.ZOOKEEPER)
     facts = BEHIND[f"{Phase.HYBRID}, two controllers and ZooKeeper are down"]
     assert Facts(left(facts.seen), left(facts.seen), SPEC).lost is None
+
+
+@pytest.mark.parametrize(
+    ("who", "spoil"),
+    [
+        ("a controller is down", part()),
+        ("two controllers are down", part()),
+        ("two controllers are down", gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED)),
+        ("two controllers are down", part(zookeeper=WHY)),
+        ("nobody leads", part()),
+        ("nobody leads", a_controller(103, metrics=WHY)),
+        ("nobody leads", broker(3, mode=BrokerMode.ZOOKEEPER)),
+    ],
+)
+def test_a_controller_without_the_flag_comes_first_while_a_broker_would_be_left_behind(who: str, spoil: Spoil) -> None:
+    """Another one that is started gives it a majority: once elected, it ends the migration."""
+    seen = spoil(BEHIND[f"half rolled, one runs without the flag, {who}"].seen)
+    facts = Facts(seen, seen, SPEC)
+    assert facts.phase in (Phase.DUAL_WRITE, Phase.UNKNOWN)
+    (told,) = forward(facts)
+    assert told.startswith("restart controller 102 with the migration flag before it is elected, and no other")
+    assert waits_for(facts)[0].startswith("an operator: restart controller 102 with the migration flag")
+
+
+@pytest.mark.parametrize("what", ["a controller is down", "two controllers are down", "a broker is down and unread"])
+def test_a_finalization_in_order_is_not_turned_back(what: str) -> None:
+    seen = both(a_controller(102, mode=ControllerMode.KRAFT), AMISS[what])(observation(Phase.DUAL_WRITE))
+    assert "with the migration flag" not in " ".join(forward(Facts(seen, seen, SPEC)))
 
 
 def test_once_final_it_makes_no_difference_whether_the_file_still_names_zookeeper() -> None:

@@ -15,7 +15,7 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
     was_read,
 )
-from kraft_runbook.cluster.phases import Phase, awaits_the_copy, detect_phase, kept_in_kraft
+from kraft_runbook.cluster.phases import MIGRATING, Phase, awaits_the_copy, detect_phase, kept_in_kraft
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
@@ -110,9 +110,23 @@ class Facts:
         return tuple(i for i, state in shown if state is ZkMigrationState.MIGRATION)
 
     @cached_property
-    def lost_before_kraft(self) -> bool:
-        """Whether no controller leads, the phase is unknown, and no broker is in KRaft mode yet."""
-        return bool(self.lost) and self.phase is Phase.UNKNOWN and not self.seen.brokers_in(BrokerMode.KRAFT)
+    def final_too_early(self) -> bool:
+        """Whether the migration would be final too early if a controller without its flag led now: it goes on, and a
+        broker would be left behind, or none is known to be in KRaft mode. A finalization in order has none of these.
+        """
+        if self.phase in (Phase.PRE_MIGRATION, Phase.HYBRID):
+            return True
+        in_kraft = self.seen.brokers_in(BrokerMode.KRAFT)
+        known = sum(was_read(b.mode) for b in self.seen.brokers.values())
+        return self._migrates and (known > len(in_kraft) or not in_kraft)
+
+    @property
+    def _migrates(self) -> bool:
+        """Whether controllers hold a migration that is not final, as far as it shows."""
+        if self.phase is not Phase.UNKNOWN:
+            return self.phase in (Phase.PRE_MIGRATION, *DUAL_WRITING)
+        shown = {c.metrics.zk_migration_state for c in self.seen.controllers.values() if was_read(c.metrics)}
+        return bool(self.lost or shown & set(MIGRATING)) and not log_says_none(self.seen)
 
     @property
     def _nobody_leads(self) -> bool:

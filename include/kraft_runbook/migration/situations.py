@@ -163,8 +163,9 @@ WITH_ZOOKEEPER = (
     ),
     Situation(
         "a controller without the flag",
-        "PRE_MIGRATION or HYBRID, or no leader in one of them; a controller runs without the migration flag",
-        lambda it: bool(it.unflagged) and (it.phase in (Phase.PRE_MIGRATION, Phase.HYBRID) or it.lost_before_kraft),
+        "PRE_MIGRATION to DUAL_WRITE, led or not, and a broker is not in KRaft mode, or none is known to be; a"
+        " controller runs without the migration flag",
+        lambda it: bool(it.unflagged) and it.final_too_early,
         waits_for=Answer(
             "an operator: restart {unflagged} with the migration flag before it is elected, or the migration is final"
         ),
