@@ -12,10 +12,11 @@ from kraft_runbook.cluster.observation import (
     BrokerMode,
     ControllerMode,
     ControllerZnode,
+    MigrationZnode,
     Unread,
     ZkMigrationState,
 )
-from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.cluster.phases import LEFT_CONTROLLER, Phase, PhaseReading, detect_phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import rollback_plan
@@ -363,6 +364,48 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         ("broker 3 is in KRaft mode, but none of the declared controllers runs: start them",),
     ),
 }
+
+
+CLAIMED = zookeeper(controller=ControllerZnode(101, 4))
+COPIED = zookeeper(migration=MigrationZnode(999, 101, 4, 4))
+ONLY_COPY = (
+    ": a controller may hold the only copy of the metadata. Set no data aside, and see first whether 'zookeeper' in the"
+    " cluster file is this cluster's"
+)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (
+            CLAIMED,
+            ", and /controller names KRaft controller 101, though /migration shows no copy. Stop them, move their data"
+            f" away, do as in {LEFT_CONTROLLER}, and provision them again, before a broker registers with them",
+        ),
+        (
+            both(CLAIMED, COPIED),
+            f", and /controller names KRaft controller 101{ONLY_COPY}. If it is: {LEFT_CONTROLLER}",
+        ),
+        (
+            both(CLAIMED, broker(3, mode=BrokerMode.HYBRID)),
+            f", and /controller names KRaft controller 101{ONLY_COPY}. If it is: {LEFT_CONTROLLER}",
+        ),
+        (
+            both(CLAIMED, broker(3, mode=WHY)),
+            f", and /controller names KRaft controller 101{ONLY_COPY}. If it is: {LEFT_CONTROLLER}",
+        ),
+        (both(CLAIMED, broker(3, mode=BrokerMode.KRAFT)), f", and broker 3 is in KRaft mode{ONLY_COPY}"),
+        (part(zookeeper=WHY), ". Make ZooKeeper readable first: it shows whether their data may be set aside"),
+    ],
+)
+def test_a_quorum_without_the_flag_beside_zookeeper_always_has_a_way_out(spoil: Spoil, told: str) -> None:
+    """It ends in moving data away only where no copy can be in it."""
+    formed = both(
+        all_gauges(zk_migration_state=ZkMigrationState.NONE),
+        with_quorum(migration_state_record=ZkMigrationState.NONE),
+    )
+    (reason,) = detect_phase(spoil(formed(observation(Phase.PRE_MIGRATION)))).reasons
+    assert reason.partition(" is in zookeeper mode")[2] and reason.endswith(f" mode{told}")
 
 
 LATE = Unread("it was not read in the 6 s that a look has", out_of_time=True)

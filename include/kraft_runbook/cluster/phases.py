@@ -193,16 +193,7 @@ def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigra
     held = held_by_zookeeper(seen)
     if held:
         told = f"{said}: these controllers formed their quorum without the migration flag, but {', '.join(held)}"
-        if metadata := kept_in_kraft(seen):
-            told = (
-                f"{told}, and {metadata}: a controller may hold the only copy of the metadata. Set no data aside, and"
-                " see first whether 'zookeeper' in the cluster file is this cluster's"
-            )
-            return PhaseReading(Phase.UNKNOWN, (told,))
-        return PhaseReading(
-            Phase.UNKNOWN,
-            (f"{told}. Stop them, move their data away and provision them again, before a broker registers with them",),
-        )
+        return PhaseReading(Phase.UNKNOWN, (f"{told}{_way_out_of_a_quorum_beside_zookeeper(seen)}",))
     if born_in_kraft(seen):
         return PhaseReading(
             Phase.UNKNOWN, (f"{said}: this cluster was created in KRaft mode, there is nothing to migrate",)
@@ -211,6 +202,33 @@ def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigra
         f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in seen.brokers_of_unknown_mode()
     ]
     return PhaseReading(Phase.UNKNOWN, (f"{said}: the quorum was formed without the migration flag", *unread))
+
+
+LEFT_CONTROLLER = "docs/rollback.md, '/controller names a KRaft controller that is gone'"
+"""Where to read what to do with it."""
+
+
+def _way_out_of_a_quorum_beside_zookeeper(seen: ClusterObservation) -> str:
+    """What becomes of the data of controllers whose log says that there is no migration. A copy may be in another
+    controller's log alone where brokers are in KRaft mode or /controller names a KRaft controller. Not where /migration
+    says that no copy ended and every broker is in ZooKeeper mode.
+    """
+    if not was_read(seen.zookeeper):
+        return ". Make ZooKeeper readable first: it shows whether their data may be set aside"
+    if not (kept := kept_in_kraft(seen)):
+        return ". Stop them, move their data away and provision them again, before a broker registers with them"
+    migration = seen.zookeeper.migration
+    copied = migration is not None and migration.holds_a_copy
+    if not copied and all(each.mode is BrokerMode.ZOOKEEPER for each in seen.brokers.values()):
+        return (
+            f", and {kept}, though /migration shows no copy. Stop them, move their data away, do as in"
+            f" {LEFT_CONTROLLER}, and provision them again, before a broker registers with them"
+        )
+    told = (
+        f", and {kept}: a controller may hold the only copy of the metadata. Set no data aside, and see first whether"
+        " 'zookeeper' in the cluster file is this cluster's"
+    )
+    return told if seen.brokers_in(BrokerMode.KRAFT) else f"{told}. If it is: {LEFT_CONTROLLER}"
 
 
 def _say(states: dict[int, ZkMigrationState | None], value: ZkMigrationState) -> str:

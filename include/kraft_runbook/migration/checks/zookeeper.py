@@ -10,6 +10,7 @@ from kraft_runbook.cluster.observation import (
     MigrationZnode,
     was_read,
 )
+from kraft_runbook.cluster.phases import LEFT_CONTROLLER
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import (
     BEFORE_THE_COPY,
@@ -30,7 +31,7 @@ START_THE_CONTROLLERS = (
     "start the controllers with the data that they have: it may hold the only copy of what was committed. Set none of"
     " it aside, and do not delete /controller. To leave KRaft, trigger zk_to_kraft_rollback__<cluster>, which proves"
     " what ZooKeeper holds before it deletes anything. Where an earlier try was left by hand, or that data is lost:"
-    " docs/rollback.md, '/controller names a KRaft controller that is gone'"
+    f" {LEFT_CONTROLLER}"
 )
 """The way out where /controller names a KRaft controller, or brokers are in KRaft mode, and none leads."""
 
