@@ -227,9 +227,11 @@ HOSTS = (
 MADE_OF = (
     "Made of `kraft_runbook.runbook.rights`; do not edit. Tests compare it with this tool's code, so that a request, a"
     " writer to ZooKeeper or a playbook that is not here fails the build, and with Kafka 3.9.2's own classes: what each"
-    " of its handlers asks for. In ZooKeeper each right was taken away by itself on a real server: the tool said which"
-    " one was missing. On brokers the rights that read were taken away one by one; those that change, and those on"
-    " controllers, were not. On hosts each playbook's were taken away one by one from a user who had all others, and"
+    " of its handlers asks for. In ZooKeeper, on brokers in ZooKeeper mode and in KRaft mode, and on controllers each"
+    " right was taken away by itself on real servers: the tool said which one was missing. Left out of that were"
+    " AddRaftVoterRequest and RemoveRaftVoterRequest (a dynamic quorum), ConsumerGroupDescribeRequest (the new consumer"
+    " protocol), and what is asked of a rehearsal's throwaway alone (BrokerRegistrationRequest,"
+    " BrokerHeartbeatRequest). On hosts each playbook's were taken away one by one from a user who had all others, and"
     " what was not allowed was told by name: nothing was taken for missing."
 )
 WIDTH = 118
