@@ -32,7 +32,7 @@ from lab.airflow_standalone import USER, Airflow
 from lab.clients import lab_secrets
 from lab.demo_command import command
 from lab.demo_report import render, summarize
-from lab.layout import ROOT, environment, load, starts
+from lab.layout import ROOT, environment, in_words, load, starts
 from lab.seed import seed
 
 DAG = "zk_to_kraft_migration__lab"
@@ -52,7 +52,7 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
     airflow = demo_airflow()
     clean_up(purge=True, say=say)
     airflow.require_port()
-    say("starting the lab: 1 ZooKeeper, 3 brokers")
+    say(f"starting the lab: {in_words(spec)}")
     lifecycle.up(spec, say=say)
     seed(spec)
     say("starting Airflow")

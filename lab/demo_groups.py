@@ -39,7 +39,7 @@ from lab.clients import lab_secrets
 from lab.demo_groups_page import Page
 from lab.health import admin, wait_until_healthy
 from lab.installation import JARS
-from lab.layout import ROOT, load
+from lab.layout import ROOT, in_words, load
 
 GROUP = TOPIC = "example"
 PARTITIONS, RATE = 6, 60
@@ -200,7 +200,7 @@ def run(say: Say = print) -> int:
     cluster, members, records = Cluster(spec, lab_secrets(spec), say), Members(spec, HOME), None
     page, proof = Page(spec.name), None
     try:
-        say("starting the lab: 1 ZooKeeper, 3 brokers")
+        say(f"starting the lab: {in_words(spec)}")
         lifecycle.up(spec, say=lambda line: None)
         wait_until_healthy(spec, say=lambda line: None)
         client = admin(spec)  # kept: a temporary one does not answer

@@ -27,7 +27,7 @@ from lab.airflow_standalone import USER
 from lab.demo import BUILD, DAG, clean_up, demo_airflow, follow, observed_phase
 from lab.demo_command import Say, command
 from lab.health import admin, wait_until_healthy
-from lab.layout import ROOT, environment, load
+from lab.layout import ROOT, environment, in_words, load
 from lab.seed import seed
 
 DRILL = "quorum_drill__lab"
@@ -43,7 +43,7 @@ def run(*, approve_automatically: bool, partitions: int, seconds: float, say: Sa
     spec, airflow = load(), demo_airflow()
     clean_up(purge=True, say=say)
     airflow.require_port()
-    say("starting the lab: 1 ZooKeeper, 3 brokers")
+    say(f"starting the lab: {in_words(spec)}")
     lifecycle.up(spec, say=say)
     seed(spec)
     fill(spec, partitions, say=say)

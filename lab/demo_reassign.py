@@ -29,7 +29,7 @@ from lab.cluster_file import write_cluster_file
 from lab.demo import end_workloads, follow, start_workload, stop_workload, write_evidence
 from lab.demo_command import Say, command
 from lab.health import admin
-from lab.layout import ROOT, environment, load
+from lab.layout import ROOT, environment, in_words, load
 from lab.workload import PLAIN, TRANSACTIONS
 
 HOME = ROOT / "build" / "demo-reassign"
@@ -65,7 +65,7 @@ def run(*, approve: bool, say: Say = print) -> int:
     airflow.require_port()
     write_cluster_file(HOME / "clusters", racks=RACKS)
     spec = load({**os.environ, **place()})
-    say("starting the lab: 1 ZooKeeper, 4 brokers in two racks")
+    say(f"starting the lab: {in_words(spec)}")
     lifecycle.up(spec, say=say)
     fill(spec)
     say("starting Airflow")

@@ -29,6 +29,7 @@ __all__ = [
     "ZookeeperServer",
     "config_files",
     "environment",
+    "in_words",
     "layout",
     "load",
     "nodes",
@@ -50,6 +51,14 @@ def load(environ: Mapping[str, str] = os.environ) -> ClusterSpec:
         given["KRB_LAB_DIR"] = str(Path(given["KRB_LAB_DIR"]).absolute())
     directory = Path(given.get("KRB_LAB_CLUSTERS") or ROOT / "include" / "clusters")
     return load_cluster("lab", directory=directory, environment=given)
+
+
+def in_words(spec: ClusterSpec) -> str:
+    """The servers that a lab begins with, for a person: ``3 ZooKeeper servers, 4 brokers in 2 racks``."""
+    ensemble, racks = len(zookeeper_servers(spec)), len({broker.rack for broker in spec.brokers})
+    servers = f"{ensemble} ZooKeeper server{'s' if ensemble > 1 else ''}, " if ensemble else ""
+    where = f" in {racks} racks" if 1 < racks < len(spec.brokers) else ""
+    return f"{servers}{len(spec.brokers)} brokers{where}"
 
 
 def environment(spec: ClusterSpec) -> dict[str, str]:

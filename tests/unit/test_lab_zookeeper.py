@@ -12,7 +12,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.local.ports import addresses
 from kraft_runbook.io.local.supervision import render_configuration
-from lab.layout import Layout, load, zookeeper_servers
+from lab.layout import ROOT, Layout, in_words, load, zookeeper_servers
 from lab.lifecycle import _require_same_servers, _start_order, _stop_order, zookeeper_properties
 
 ALONE = load({"KRB_LAB_DIR": "/tmp/lab", "KRB_LAB_NET": "127.20.0"})
@@ -23,6 +23,13 @@ THREE = ["zookeeper-1", "zookeeper-2", "zookeeper-3"]
 def declaring(*servers: str, chroot: str = "") -> ClusterSpec:
     zookeeper = ALONE.zookeeper.model_copy(update={"servers": servers, "chroot": chroot})
     return ALONE.model_copy(update={"zookeeper": zookeeper})
+
+
+def test_the_demo_says_how_many_servers_begin() -> None:
+    assert in_words(ALONE) == "1 ZooKeeper server, 3 brokers"
+    assert in_words(load({"KRB_LAB_CLUSTERS": str(ROOT / "lab" / "secured")})) == "3 ZooKeeper servers, 3 brokers"
+    four = [*ALONE.brokers, ALONE.brokers[0].model_copy(update={"id": 4})]
+    assert in_words(ALONE.model_copy(update={"brokers": tuple(four), "zookeeper": None})) == "4 brokers in 3 racks"
 
 
 def test_one_server_is_the_service_zookeeper_and_knows_of_no_other() -> None:
