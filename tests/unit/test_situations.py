@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
-from kept_observations import AMISS, WITHOUT, all_of, behind_the_copy, kept, pairs
+from kept_observations import AMISS, HANG, WITHOUT, all_of, behind_the_copy, kept, pairs
 from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part
 from recording import RecordingCluster
 
@@ -197,6 +197,50 @@ def test_a_controller_without_the_flag_comes_first_while_a_broker_would_be_left_
 def test_a_finalization_in_order_is_not_turned_back(what: str) -> None:
     seen = both(a_controller(102, mode=ControllerMode.KRAFT), AMISS[what])(observation(Phase.DUAL_WRITE))
     assert "with the migration flag" not in " ".join(forward(Facts(seen, seen, SPEC)))
+
+
+READ_102 = "make the metrics of controller 102 readable: they show the phase"
+LOOK_AT_102 = (
+    "look at controller 102: the process hangs or gets no CPU time. If it does not recover, end it and start it again"
+)
+PROVISION_103 = (
+    "provision_controllers: go on with controller 103; one whose disk is empty is formatted again and catches up from"
+    " the others"
+)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (a_controller(102, metrics=WHY), (READ_102, f"then {PROVISION_103}")),
+        (a_controller(102, **HANG), (LOOK_AT_102, f"then {PROVISION_103}")),
+        (
+            both(a_controller(102, metrics=WHY), part(zookeeper=WHY)),
+            ("start ZooKeeper, or make it readable", f"then {READ_102}"),
+        ),
+    ],
+)
+def test_before_the_copy_what_hides_the_phase_comes_before_a_controller_that_is_not_there_yet(
+    spoil: Spoil, told: tuple[str, ...]
+) -> None:
+    """It was never formatted, so there is no configuration to start it with, and no disk that may not be empty."""
+    seen = both(AMISS["a controller is down"], part(quorum=WHY), spoil)(observation(Phase.PRE_MIGRATION))
+    assert forward(Facts(seen, seen, SPEC)) == told
+
+
+def test_once_something_shows_a_copy_no_controller_is_provisioned_anew() -> None:
+    """One that was behind goes on showing PRE_MIGRATION."""
+    behind = gauges(101, zk_migration_state=ZkMigrationState.PRE_MIGRATION)
+    seen = both(behind, AMISS["a controller is down"], part(quorum=WHY), a_controller(102, metrics=WHY))
+    for phase in (Phase.HYBRID, Phase.DUAL_WRITE):
+        facts = Facts(seen(observation(phase)), seen(observation(phase)), SPEC)
+        first, then = forward(facts)
+        assert first.startswith("start controller 103 with the present configuration") and then == f"then {READ_102}"
+
+
+def test_metrics_that_hide_the_phase_are_named_though_nothing_is_down() -> None:
+    seen = both(part(quorum=WHY), a_controller(102, metrics=WHY))(observation(Phase.PRE_MIGRATION))
+    assert forward(Facts(seen, seen, SPEC)) == (READ_102,)
 
 
 def test_once_final_it_makes_no_difference_whether_the_file_still_names_zookeeper() -> None:

@@ -147,9 +147,19 @@ class Facts:
         seen = self.seen
         if self.phase is not Phase.UNKNOWN or log_says_none(seen):
             return None
-        if awaits_the_copy(seen):
-            return "a controller is in PRE_MIGRATION"
-        return kept_in_kraft(seen)
+        return kept_in_kraft(seen) or ("a controller is in PRE_MIGRATION" if awaits_the_copy(seen) else None)
+
+    @property
+    def waits_for_the_copy(self) -> bool:
+        """Whether what goes on is before the copy, as far as it shows."""
+        return awaits_the_copy(self.seen) and not kept_in_kraft(self.seen)
+
+    @cached_property
+    def mute(self) -> str:
+        """Controllers whose metrics can't be read though they may run, and that do not hang."""
+        hang = silent_controllers(self.seen, self.earlier)
+        those = (c for c in self.seen.controllers.values() if c.running is not False and not was_read(c.metrics))
+        return _named("controller", (c.id for c in those if c.id not in hang))
 
     @cached_property
     def unread_zookeeper(self) -> bool:

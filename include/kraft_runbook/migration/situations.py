@@ -117,6 +117,10 @@ NO_LEADER = Answer(
 )
 
 
+GO_ON_PROVISIONING = Answer(
+    "provision_controllers: go on with {down}; one whose disk is empty is formatted again and catches up from the"
+    " others"
+)
 READ_ZOOKEEPER = "start ZooKeeper, or make it readable"
 
 
@@ -136,10 +140,18 @@ def _until_a_phase_shows(facts: Facts) -> tuple[str, ...]:
     mute = len(facts.seen.brokers_of_unknown_mode()) == len(facts.seen.brokers)
     if told and mute and facts.down and not facts.under_way:
         told = [f"{READ_ZOOKEEPER}; or, if you know the migration to be final, leave it out and start {facts.down}"]
-    if facts.under_way and facts.down:
+    hide = [f"look at {facts.silent}: {HANGS}"] if facts.silent else []
+    hide += (
+        [f"make the metrics of {facts.mute} readable: they show the phase"] if facts.under_way and facts.mute else []
+    )
+    if facts.waits_for_the_copy:  # they come first: no controller is provisioned in an unknown phase
+        told += hide
+        if facts.down and was_read(facts.seen.zookeeper):
+            told += GO_ON_PROVISIONING.of(facts)
+    elif facts.under_way and facts.down:
         told.append(f"start {facts.down} with the present configuration; {ITS_LOG}. {EMPTY_DISKS}")
     told += [f"start {facts.ended} with the present configuration; {ITS_LOG}"] if facts.ended else []
-    told += [f"look at {facts.silent}: {HANGS}"] if facts.silent else []
+    told += [] if facts.waits_for_the_copy else hide
     return (*told[:1], *(f"then {each}" for each in told[1:]))
 
 
@@ -234,10 +246,7 @@ WITH_ZOOKEEPER = (
         "a controller is down before the copy",
         "PRE_MIGRATION; a controller does not run",
         lambda it: it.phase is Phase.PRE_MIGRATION and bool(it.down) and not it.lost,
-        forward=Answer(
-            "provision_controllers: go on with {down}; one whose disk is empty is formatted again and"
-            " catches up from the others"
-        ),
+        forward=GO_ON_PROVISIONING,
     ),
     Situation(
         "a controller is down after the copy",
@@ -266,15 +275,16 @@ WITH_ZOOKEEPER = (
     ),
     Situation(
         "nodes are down and hide the phase",
-        "UNKNOWN; a migration goes on, and a node is down or hangs; or ZooKeeper can't be read, and a broker is in"
-        " migration mode, or none is known to be in KRaft mode",
+        "UNKNOWN; a migration goes on, and a node is down, hangs or shows no metrics; or ZooKeeper can't be read, and a"
+        " broker is in migration mode, or none is known to be in KRaft mode",
         lambda it: (
-            ((bool(it.under_way) and bool(it.down or it.ended or it.silent)) or it.unread_zookeeper)
+            ((bool(it.under_way) and bool(it.down or it.ended or it.silent or it.mute)) or it.unread_zookeeper)
             and not (it.nothing_runs or it.lost)
         ),
         forward=Answer(
             "start ZooKeeper, or make it readable; then start controller N, then broker N, each with the present"
-            f" configuration, and end what hangs. {EMPTY_DISKS}",
+            f" configuration, and end what hangs. {EMPTY_DISKS}. Before the copy: end what hangs, make readable what"
+            " shows no metrics, then go on with provision_controllers",
             _until_a_phase_shows,
         ),
     ),
