@@ -32,6 +32,7 @@ from kraft_runbook.cluster.observation import (
     ControllerZnode,
     MigrationZnode,
     ZkMigrationState,
+    was_read,
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -44,6 +45,13 @@ UNREAD = {"running": False, "mode": WHY, "metrics": WHY}
 def all_of(spoil: str, ids: tuple[int, ...], **changes: object) -> Spoil:
     make = broker if spoil == "broker" else a_controller
     return both(*(make(each, **changes) for each in ids))
+
+
+def unled(seen: ClusterObservation) -> ClusterObservation:
+    """No controller's gauge says that it leads."""
+    for each in seen.controllers.values():
+        seen = gauges(each.id, active=False)(seen) if was_read(each.metrics) else seen
+    return replace(seen, quorum=WHY)
 
 
 HALF_WAY: dict[str, tuple[Phase, Spoil]] = {
@@ -77,7 +85,8 @@ AMISS: dict[str, Spoil] = {
     "two controllers are down": both(all_of("controller", (101, 103), **UNREAD), part(quorum=WHY)),
     "two controllers hang": both(all_of("controller", (101, 103), **HANG), part(quorum=WHY)),
     "every controller is down": both(all_of("controller", (101, 102, 103), **UNREAD), part(quorum=WHY)),
-    "an election": part(quorum=WHY),
+    "an election": unled,
+    "the quorum can't be read": part(quorum=WHY),
     "ZooKeeper is down": part(zookeeper=WHY),
     "the topics could not be read": part(topics=WHY),
     "a controller without the flag": a_controller(102, mode=ControllerMode.KRAFT),
@@ -125,7 +134,7 @@ def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
         "a controller is down": AMISS["a controller is down"],
         "two controllers are down": two,
         "every controller is down": every,
-        "nobody leads": both(part(quorum=WHY), gauges(101, active=False)),
+        "nobody leads": unled,
     }
     for phase in (Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED):
         seen = observation(phase)
@@ -137,7 +146,6 @@ def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
         mute_brokers = all_of("broker", SPEC.broker_ids, mode=WHY)
         yield f"{phase}, the same, and no broker tells its mode", both(every, away, mute_brokers)(seen), SPEC
         yield f"{phase}, two controllers and ZooKeeper are down", both(two, away)(seen), SPEC
-        unled = both(part(quorum=WHY), gauges(101, active=False))
         yield f"{phase}, nobody leads and ZooKeeper is down", both(unled, away)(seen), SPEC
         one_mute = both(two, away, AMISS["a broker does not tell its mode"])
         yield f"{phase}, two controllers and ZooKeeper are down, a broker is mute", one_mute(seen), SPEC

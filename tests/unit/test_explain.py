@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kept_observations import unled
 from observations import (
     SPEC,
     WHY,
@@ -140,13 +141,13 @@ def test_a_controller_that_is_missing_before_the_copy_is_provisioned_again_not_r
 
 
 def test_an_election_is_waited_for_and_nobody_is_called_down() -> None:
-    told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
+    told = explain(unled(observation(Phase.DUAL_WRITE)), SPEC)
     assert told.waits_for[0].startswith("a leader of the controller quorum: ")
     assert told.forward[0].endswith(". No step goes on before the quorum has a leader")
 
 
 def test_controllers_that_all_run_and_elect_nobody_may_not_reach_each_other() -> None:
-    told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
+    told = explain(unled(observation(Phase.DUAL_WRITE)), SPEC)
     addresses = ", ".join(each.address for each in SPEC.controllers)
     assert f"they can't reach each other: look at the network between {addresses}" in told.forward[0]
 

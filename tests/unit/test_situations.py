@@ -8,11 +8,18 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
-from kept_observations import AMISS, HANG, WITHOUT, all_of, behind_the_copy, kept, pairs
-from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part
+from kept_observations import AMISS, HANG, UNREAD, WITHOUT, all_of, behind_the_copy, kept, pairs, unled
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, zookeeper
 from recording import RecordingCluster
 
-from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, ControllerMode, ZkMigrationState
+from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
+    BrokerMode,
+    ControllerMode,
+    ControllerZnode,
+    MigrationZnode,
+    ZkMigrationState,
+)
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CHECKS
@@ -25,6 +32,7 @@ from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.situations import WITH_ZOOKEEPER, forward, holding, means, waits_for, way_out
 from kraft_runbook.migration.situations_in_kraft import WITHOUT_ZOOKEEPER
 from kraft_runbook.migration.transitions import TABLE
+from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.migration.without_zookeeper import is_led
 from kraft_runbook.steps.waiting import Wait
 
@@ -45,7 +53,9 @@ ORDER = (
     {"a controller is down before the copy", "a controller is down after the copy"},
     {"a broker is down"},
     {"a node hangs"},
-    {"nodes are down and hide the phase", "the roll into KRaft mode goes on"},
+    {"nodes are down and hide the phase"},
+    {"the quorum can't be read"},
+    {"the roll into KRaft mode goes on"},
 )
 """Which advice comes first where two things are amiss. No other two situations hold with different advice."""
 
@@ -241,6 +251,38 @@ def test_once_something_shows_a_copy_no_controller_is_provisioned_anew() -> None
 def test_metrics_that_hide_the_phase_are_named_though_nothing_is_down() -> None:
     seen = both(part(quorum=WHY), a_controller(102, metrics=WHY))(observation(Phase.PRE_MIGRATION))
     assert forward(Facts(seen, seen, SPEC)) == (READ_102,)
+
+
+UNREAD_103 = "make the quorum readable: controller 103 shows that it leads, and the quorum can't be read (a test did"
+
+
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+@pytest.mark.parametrize("state", [ZkMigrationState.PRE_MIGRATION, None])
+def test_where_a_controller_s_own_gauge_says_that_it_leads_nobody_says_that_none_does(
+    phase: Phase, state: ZkMigrationState | None
+) -> None:
+    """Whatever the controllers show of the migration: some are behind."""
+    seen = unled(observation(phase))
+    for i in SPEC.controller_ids if state else ():
+        seen = gauges(i, zk_migration_state=state)(seen)
+    facts = Facts(seen := gauges(103, active=True)(seen), seen, SPEC)
+    (told,) = forward(facts)
+    assert told.startswith(UNREAD_103) and waits_for(facts)[0].startswith("the controller quorum to be read: ")
+    plan = way_back(seen, SPEC)
+    assert "no quorum has a leader" not in plan.why and not [each for each in plan.steps if "restore_quorum" in each]
+    alone = all_of("controller", (101, 102), **UNREAD)(seen)
+    if phase is not Phase.PRE_MIGRATION:  # a leader without a majority resigns in seconds
+        assert "a majority of the controllers must run first" in way_back(alone, SPEC).why
+
+
+def test_a_copy_under_way_is_not_taken_for_one_in_which_everybody_died() -> None:
+    """The controller that copies is busy, and its quorum could not be read in time."""
+    copying = zookeeper(controller=ControllerZnode(103, 4), migration=MigrationZnode(-1, 103, -1, 4))
+    hybrid = all_of("broker", SPEC.broker_ids, mode=BrokerMode.HYBRID)
+    seen = both(hybrid, copying, unled, gauges(103, active=True))(observation(Phase.PRE_MIGRATION))
+    facts = Facts(seen, seen, SPEC)
+    assert forward(facts)[0].startswith(UNREAD_103) and not facts.died_in_the_copy
+    assert "nothing shows that the metadata copy was completed" not in way_back(seen, SPEC).why
 
 
 def test_once_final_it_makes_no_difference_whether_the_file_still_names_zookeeper() -> None:

@@ -101,7 +101,7 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
         if state is ZkMigrationState.MIGRATION:
             return _after_the_copy(seen, states)
         if told := _copied_by_kraft(seen):
-            why = f"{_say(states, state)}, which is behind: {told}"
+            why = f"{_say(states, state)}, which may be behind: {told}"
             return PhaseReading(Phase.UNKNOWN, (why,), transient=_a_majority_runs(seen))
         return PhaseReading(Phase.PRE_MIGRATION, (_say(states, state),))
     if log_says_none(seen):

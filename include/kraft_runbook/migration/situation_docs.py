@@ -29,6 +29,7 @@ def render_situations() -> str:
 IN_THE_DOCS = {
     "missing": "which ones, and whether they are down or hang",
     "lost": "what shows it",
+    "led_unread": "which controller leads, and why nothing was read",
     "silent": "node N",
     "addresses": "their addresses",
     "behind": "broker N is not in KRaft mode",

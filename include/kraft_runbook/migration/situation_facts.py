@@ -21,7 +21,7 @@ from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.unfinished_copy import end_untold
-from kraft_runbook.migration.way_back import quorum_is_lost
+from kraft_runbook.migration.way_back import leads_unread, quorum_is_lost
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,15 @@ class Facts:
 
     @cached_property
     def died_in_the_copy(self) -> bool:
-        return may_have_died_in_the_copy(self.seen)
+        return may_have_died_in_the_copy(self.seen) and leads_unread(self.seen) is None
+
+    @cached_property
+    def led_unread(self) -> str | None:
+        """That a controller of a migration leads and the quorum can't be read; None where that is not so."""
+        leader, quorum = leads_unread(self.seen), self.seen.quorum
+        if leader is None or was_read(quorum) or not self._migrates:
+            return None
+        return f"controller {leader} shows that it leads, and the quorum can't be read ({quorum.reason})"
 
     @cached_property
     def nothing_runs(self) -> bool:

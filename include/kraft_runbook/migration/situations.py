@@ -289,6 +289,16 @@ WITH_ZOOKEEPER = (
         ),
     ),
     Situation(
+        "the quorum can't be read",
+        "PRE_MIGRATION to DUAL_WRITE, or UNKNOWN and a migration goes on; a controller's own metrics say that it leads",
+        lambda it: bool(it.led_unread) and not it.lost,
+        waits_for=Answer("the controller quorum to be read: {led_unread}"),
+        forward=Answer(
+            "make the quorum readable: {led_unread}. An election takes seconds. If it stays so, look at this tool's own"
+            " login, and at the network to {addresses}. No step goes on before that"
+        ),
+    ),
+    Situation(
         "a copy of which /migration has no offset",
         "HYBRID or DUAL_WRITE; every node runs, the log's ZkMigrationState is 1, /migration has no offset and names an"
         " earlier leader",

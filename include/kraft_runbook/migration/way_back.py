@@ -225,7 +225,7 @@ def _of_controllers_never_led(
 
 def quorum_is_lost(seen: ClusterObservation) -> str | None:
     """What shows that controllers of a migration should run and none leads: /controller names a KRaft controller, or
-    brokers are in KRaft mode. None where nothing shows it.
+    brokers are in KRaft mode. None where nothing shows it, or where one leads (``leads_unread``).
     """
     running = sum(c.running is True for c in seen.controllers.values())
     unseen = sum(not was_read(c.running) for c in seen.controllers.values())
@@ -236,6 +236,8 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
             f"only {running} of {len(seen.controllers)} controllers run, which is no majority: the leader resigns in a"
             " few seconds"
         )
+    if leads_unread(seen) is not None:
+        return None
     if (
         was_read(seen.zookeeper)
         and seen.zookeeper.controller is not None
@@ -244,6 +246,17 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
         return f"/controller names KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum has a leader"
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
     return f"{nodes('broker', in_kraft, 'is')} in KRaft mode, and no quorum has a leader" if in_kraft else None
+
+
+def leads_unread(seen: ClusterObservation) -> int | None:
+    """The controller whose own gauge says that it leads, where the quorum can't be read. None where no majority of the
+    controllers runs and answers: a leader resigns a few seconds later, and its gauge shows it until then.
+    """
+    each = seen.controllers.values()
+    answer = sum(c.running is not False and not c.silent for c in each)
+    if was_read(seen.quorum) or 2 * answer <= len(each):
+        return None
+    return next((c.id for c in each if was_read(c.metrics) and c.metrics.active), None)
 
 
 def _obstacles(
