@@ -56,18 +56,38 @@ def dynamic(*keys: str) -> Spoil:
     return tree(encoded_broker_configs=keys)
 
 
-def test_the_jvms_login_file_and_a_dynamic_configuration_count() -> None:
-    assert asked(WITHOUT, *(on_host(i, login_readable="") for i in (1, 2, 3))).passed
-    assert asked(WITHOUT, dynamic(f"<default>:{LOGIN}")).passed
-    only = asked(WITHOUT, dynamic(f"2:{LOGIN}", "1:listener.name.internal.ssl.keystore.password"))
-    assert only.evidence == f"brokers 1, 3 have no login file and no {LOGIN}"
+WITH_A_LOGIN_FILE = both(*(on_host(i, login_readable="") for i in (1, 2, 3)))
+
+
+def test_the_jvms_login_file_counts() -> None:
+    assert asked(WITHOUT, WITH_A_LOGIN_FILE).passed
+
+
+def test_a_dynamic_login_does_not_count_since_kraft_mode_reads_it_too_late() -> None:
+    found = asked(WITHOUT, dynamic(f"2:{LOGIN}", "1:listener.name.internal.ssl.keystore.password"))
+    assert found.verdict is Verdict.FAIL
+    assert found.evidence == (
+        f"brokers 1, 3 have no login file and no {LOGIN};"
+        f" broker 2 has no login file, and {LOGIN} in the dynamic configuration alone"
+    )
+    assert "before" in found.fix and "KRaft mode" in found.fix
+    assert asked(WITHOUT, dynamic(f"2:{LOGIN}"), WITH_A_LOGIN_FILE).passed
+    assert asked(BY_SCRAM, dynamic(f"2:{LOGIN}")).passed
+
+
+def test_a_default_login_of_all_brokers_is_none() -> None:
+    """Kafka takes no setting of a listener for all brokers (``DynamicBrokerConfig.validateConfigs``)."""
+    assert asked(WITHOUT, dynamic(f"<default>:{LOGIN}")).evidence == LACKS
+
+
+def test_where_dynamic_configurations_were_not_read_a_broker_without_a_login_is_still_refused() -> None:
+    assert asked(WITHOUT, NO_TREE).evidence == LACKS
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
         part(hosts=WHY),
-        NO_TREE,
         both(*(on_host(i, login_readable=WHY) for i in (1, 2, 3))),
         both(*(broker(i, running=False) for i in (1, 2, 3))),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kraft_runbook.cluster.broker_calls import enabled, prefixed
 from kraft_runbook.cluster.naming import nodes
@@ -21,7 +21,8 @@ from kraft_runbook.runbook.checklist import Needs
     fix=(
         "name each login under 'secrets', or one that holds no secret (ScramLoginModule alone) under broker_properties:"
         " listener.name.<listener>.<mechanism>.sasl.jaas.config; or take a mechanism that nobody uses out of"
-        " sasl.enabled.mechanisms; or let KAFKA_OPTS of the broker's service name a login file"
+        " sasl.enabled.mechanisms; or let KAFKA_OPTS of the broker's service name a login file. A login of the dynamic"
+        " configuration has to stand there too before the broker is restarted into KRaft mode"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
@@ -31,43 +32,54 @@ def brokers_have_a_login_for_each_listener(seen: ClusterObservation, spec: Clust
 
     A broker that finds none ends at its start ("Could not find a 'KafkaServer' … entry in the JAAS configuration",
     ``JaasContext.loadServerContext``), whether or not a client ever uses that mechanism. The login of one listener does
-    not count for another. Looked at are the properties that would be rendered, the dynamic configurations in ZooKeeper,
-    and whether the JVM of the broker's next start is given a login file (-Djava.security.auth.login.config), as in
-    KRB-PRE-076; not what that file holds.
+    not count for another. Looked at are the properties that would be rendered, and whether the JVM of the broker's next
+    start is given a login file (-Djava.security.auth.login.config), as in KRB-PRE-076; not what that file holds.
+
+    A login of the dynamic configuration alone is not enough. A broker in ZooKeeper mode reads that before it opens its
+    listeners (``KafkaServer.startup``). One in KRaft mode reads it after that (``BrokerServer.startup``), and ends
+    before (measured on 3.9.2).
     """
     wrong: dict[str, list[int]] = {}
     unread: dict[str, list[int]] = {}
     for broker in spec.brokers:
-        lacking = list(_without_login(seen, spec, broker))
+        lacking = list(_without_login(spec, broker))
         if not lacking:
             continue
         told = _login_file(seen, broker.id)
         if isinstance(told, Unread):
             unread.setdefault(told.reason, []).append(broker.id)
         elif not told:
-            wrong.setdefault(", ".join(lacking), []).append(broker.id)
+            for phrase in _told(seen, broker, lacking):
+                wrong.setdefault(phrase, []).append(broker.id)
     return settle(
-        [f"{nodes('broker', ids, 'has')} no login file and no {keys}" for keys, ids in wrong.items()],
+        [f"{nodes('broker', ids, 'has')} no login file{phrase}" for phrase, ids in wrong.items()],
         [f"{nodes('broker', ids)}: {why}" for why, ids in unread.items()],
         "each has",
     )
 
 
-def _without_login(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> Iterator[str]:
-    """The keys of the logins that neither the rendered properties nor a dynamic configuration has."""
+def _without_login(spec: ClusterSpec, broker: Broker) -> Iterator[str]:
+    """The keys of the logins that the rendered properties lack."""
     own = broker_properties(spec, broker, BrokerMode.HYBRID)
-    dynamic = () if isinstance(seen.tree, Unread) else seen.tree.encoded_broker_configs
     for listener in broker.listeners:
         for mechanism in enabled(own, listener) if listener.protocol.is_sasl else ():
             key = prefixed(listener, f"{mechanism.lower()}.sasl.jaas.config")
-            if key not in own and not {f"{broker.id}:{key}", f"<default>:{key}"} & set(dynamic):
+            if key not in own:
                 yield key
+
+
+def _told(seen: ClusterObservation, broker: Broker, lacking: Sequence[str]) -> Iterator[str]:
+    """The logins that it has nowhere, and those of its dynamic configuration, in words."""
+    of_brokers = () if isinstance(seen.tree, Unread) else seen.tree.encoded_broker_configs
+    dynamic = [key for key in lacking if f"{broker.id}:{key}" in of_brokers]
+    if nowhere := [key for key in lacking if key not in dynamic]:
+        yield f" and no {', '.join(nowhere)}"
+    if dynamic:
+        yield f", and {', '.join(dynamic)} in the dynamic configuration alone"
 
 
 def _login_file(seen: ClusterObservation, broker_id: int) -> bool | Unread:
     """Whether the JVM of the broker's next start is given one."""
-    if isinstance(seen.tree, Unread):
-        return Unread(f"its dynamic configurations: {seen.tree.reason}")
     told = host_part(seen, broker_id, "login_readable")
     if told is None and seen.brokers[broker_id].running is not True:
         return Unread("whether its JVM is given a login file is not told while it does not run")
