@@ -32,7 +32,12 @@ from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
 from ansible.module_utils.written_files import others_change, read_record
-from ansible.module_utils.zookeeper_login import certificate_options, login_file_of_next_start, zookeeper_login
+from ansible.module_utils.zookeeper_login import (
+    certificate_options,
+    login_file_of_next_start,
+    server_sections,
+    zookeeper_login,
+)
 
 DOCUMENTATION = """
 module: kafka_host_facts
@@ -150,6 +155,7 @@ def read_node(asked: dict) -> dict:
         "login_readable": _part(
             lambda: login_readable(manager, service.pid if service else 0, asked["log_dirs"][0], asked["config_file"])
         ),
+        "server_sections": _part(lambda: server_sections(manager, service.pid if service else 0)),
         "formatted_cluster_id": _part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": _part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": _part(lambda: unreachable(asked["must_reach"])),

@@ -40,7 +40,7 @@ def sections_of(text: str) -> dict[str, tuple[str, ...]]:
             end = tokens.index("}", at)
         except ValueError:
             raise ValueError("a section does not end with a brace") from None
-        found[tokens[at]] = tuple(_modules(tokens[at + 2 : end]))
+        found[_plain(tokens[at])] = tuple(_modules(tokens[at + 2 : end]))
         at = end + (2 if tokens[end + 1 : end + 2] == [";"] else 1)
     return found
 

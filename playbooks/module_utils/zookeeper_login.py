@@ -1,5 +1,5 @@
-"""By what a node logs in to ZooKeeper: the classes in its JVM's login file, of which no more leaves the host, and what
-its JVM's options say of a certificate.
+"""By what a node logs in to ZooKeeper: the classes in its JVM's login file, and what its JVM's options say of a
+certificate; and which sections for a broker's listeners that file has. No more of it leaves the host.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.login_modules import sections_of
 from ansible.module_utils.named_classes import Process
 
+SERVER = "KafkaServer"
+"""The section for every listener of a broker, and the end of the name of that for one."""
 SECTION, DEFAULT = "zookeeper.sasl.clientconfig", "Client"
 """The Java property that names the section, and what it is without one (``ZKClientConfig``)."""
 SWITCH = "zookeeper.sasl.client"
@@ -40,6 +42,17 @@ def login_file_of_next_start(service: object, pid: int) -> tuple:
     if defined and defined[0]:
         return defined[0], False
     return (Process(pid, service).login_file() if pid else None), defined is not None
+
+
+def server_sections(service: object, pid: int) -> list | None:
+    """The names of the sections with a login for a broker's listeners in the login file of its JVM's next start: Kafka
+    reads KafkaServer and <listener>.KafkaServer (``JaasContext.loadServerContext``). None: it is given no such file, or
+    it does not run and supervisor does not say.
+    """
+    path, _ = login_file_of_next_start(service, pid)
+    if path is None:
+        return None
+    return [name for name, classes in _sections(path).items() if classes and name.split(".")[-1] == SERVER]
 
 
 def _told(service: object, pid: int) -> tuple | None:
@@ -83,11 +96,14 @@ def certificate_options(service: object, pid: int) -> dict | None:
 def _classes(path: str | None, section: str | None, switch: str | None) -> list:
     if path is None or (switch or "").lower() == "false":
         return []
+    return list(_sections(path).get(section or DEFAULT, ()))
+
+
+def _sections(path: str) -> dict:
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
-            sections = sections_of(stream.read())
+            return sections_of(stream.read())
     except OSError as error:
         raise HostError(f"its login file {path}: {why(error)}", "let this tool's user on the host read it") from None
     except ValueError as error:
         raise HostError(f"its login file {path}: {error}", "write it as Java's documents do") from None
-    return list(sections.get(section or DEFAULT, ()))

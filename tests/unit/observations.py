@@ -112,6 +112,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         secrets_written=True,
         secrets_readable="",
         login_readable=None,
+        server_sections=None,
         other_hands={},
         configuration_managers=(),
         zookeeper_login=(),

@@ -56,11 +56,26 @@ def dynamic(*keys: str) -> Spoil:
     return tree(encoded_broker_configs=keys)
 
 
-WITH_A_LOGIN_FILE = both(*(on_host(i, login_readable="") for i in (1, 2, 3)))
+def login_file(*sections: str) -> Spoil:
+    return both(*(on_host(i, login_readable="", server_sections=sections) for i in (1, 2, 3)))
 
 
-def test_the_jvms_login_file_counts() -> None:
+WITH_A_LOGIN_FILE = login_file("KafkaServer")
+
+
+def test_a_section_of_the_jvms_login_file_counts_for_each_listener_or_for_its_own() -> None:
     assert asked(WITHOUT, WITH_A_LOGIN_FILE).passed
+    assert asked(WITHOUT, login_file("internal.KafkaServer")).passed
+
+
+@pytest.mark.parametrize("sections", [(), ("clients.KafkaServer",), ("INTERNAL.KafkaServer",)])
+def test_a_login_file_without_a_section_for_the_listener_is_none(sections: tuple[str, ...]) -> None:
+    """One for ZooKeeper alone is common. Of the listener's name Kafka takes small letters."""
+    found = asked(WITHOUT, login_file(*sections))
+    assert found.verdict is Verdict.FAIL
+    assert found.evidence == (
+        f"brokers 1, 2, 3 have no section KafkaServer or <listener>.KafkaServer in the login file and no {LOGIN}"
+    )
 
 
 def test_a_dynamic_login_does_not_count_since_kraft_mode_reads_it_too_late() -> None:
@@ -88,7 +103,7 @@ def test_where_dynamic_configurations_were_not_read_a_broker_without_a_login_is_
     "spoil",
     [
         part(hosts=WHY),
-        both(*(on_host(i, login_readable=WHY) for i in (1, 2, 3))),
+        both(*(on_host(i, server_sections=WHY) for i in (1, 2, 3))),
         both(*(broker(i, running=False) for i in (1, 2, 3))),
     ],
 )

@@ -295,6 +295,26 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
             asks()
 
 
+def test_of_a_login_file_s_sections_for_listeners_the_names_are_told_and_no_more(tmp_path: Path, process: Any) -> None:
+    login = tmp_path / "jaas.conf"
+    file = f"-Djava.security.auth.login.config={login}"
+
+    def of(text: str) -> Any:
+        login.write_text(text)
+        return at_zookeeper.server_sections(unit({"KAFKA_OPTS": file}), 0)
+
+    client = f'Client {{ {OF_ZOOKEEPER} required password="{SECRET}"; }};\n'
+    assert of(client) == []
+    both = f'{client}"KafkaServer" {{ {PLAIN} required; }};\nsasl.KafkaServer {{ {PLAIN} required; }};\n'
+    assert of(both) == ["KafkaServer", "sasl.KafkaServer"]
+    assert at_zookeeper.server_sections(unit(), process(file)) == ["KafkaServer", "sasl.KafkaServer"]
+    assert of(f"{client}KafkaServer {{ }};\n") == [], "Java finds no section that names no module"
+    assert at_zookeeper.server_sections(unit({}), 0) is at_zookeeper.server_sections(unit(), 0) is None
+    login.unlink()
+    with pytest.raises(reader.HostError, match="its login file"):
+        at_zookeeper.server_sections(unit({"KAFKA_OPTS": file}), 0)
+
+
 class Closed(reader.Process):  # type: ignore[misc, name-defined]
     """Another user's."""
 

@@ -209,6 +209,10 @@ class HostState:
     """The same of the login file of its JVM's next start, or that it is not there; None: it is given none, or the
     process does not run and supervisor does not say, or nothing will ask for a file that is not there.
     """
+    server_sections: tuple[str, ...] | Unread | None = Unread("not examined")
+    """The sections with a login for a broker's listeners in that login file: KafkaServer, <listener>.KafkaServer. None:
+    it is given no file, or the process does not run and supervisor does not say.
+    """
     other_hands: Mapping[str, tuple[str, ...]] | Unread = Unread("not examined")
     """The files that another hand changed since this tool wrote them, by path: the lines of a diff, secrets hidden."""
     configuration_managers: tuple[str, ...] | Unread = Unread("not examined")

@@ -198,7 +198,8 @@ HOSTS = (
             " unit's EnvironmentFile=; of a secured cluster also stores and what references in the files name, and to"
             " run keytool",
         ),
-        "preflight. Where it may not read a login file, `KRB-PRE-129` to `KRB-PRE-131` are UNKNOWN; without the"
+        "preflight. Where it may not read a login file, `KRB-PRE-129` to `KRB-PRE-131` are UNKNOWN, and `KRB-PRE-140`"
+        " where a listener's login is not in the broker's properties; without the"
         " environment and the unit's word `KRB-PRE-076` too",
     ),
     Right("read_feature_state", (FILES,), "feature levels and classes"),

@@ -132,6 +132,7 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         "secrets_keys",
         "configuration_managers",
         "zookeeper_login",
+        "server_sections",
         "stop_commands",
     )
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
