@@ -98,6 +98,14 @@ class MigratingConsumer:
         """
         return self._coordinator.toggles.refused
 
+    @property
+    def refused_joins(self) -> int:
+        """How often Kafka's group has not let it in since it shares no assignor with the members there. It asks again
+        every second or two: while this grows in kafka mode, it hands out nothing.
+        """
+        embedded = self._coordinator.embedded
+        return embedded.refused_joins if embedded is not None else 0
+
     def metrics(self) -> tuple[Sample, ...]:
         """KIP-125's two metrics; ``kraft_runbook_consumer.metrics.Collector`` shows them to Prometheus."""
         embedded = self._coordinator.embedded

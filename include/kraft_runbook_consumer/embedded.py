@@ -23,7 +23,6 @@ from kraft_runbook_consumer.settings import MIGRATION, SECURITY
 from kraft_runbook_consumer.znodes import Partition, is_made
 
 CALL_SECONDS = 10.0
-ASSIGNORS = f"{MIGRATION}partition.assignment.strategy"
 GIVEN_UP_SECONDS = 600.0
 """After this time librdkafka gives up a request by itself (``_ask``)."""
 MARK = "migrating member"
@@ -94,11 +93,11 @@ class EmbeddedConsumer:
         """How Kafka calls this consumer since it last assigned."""
         self.refused = False
         """Set when a commit that nobody waited for was refused; whoever has seen it clears it."""
-        self.kept_out: ConsumerError | None = None
-        """Why Kafka's group does not let it in, for as long as no member there changes."""
+        self.refused_joins = 0
+        """How often Kafka's group has not let it in since it shares no assignor with the members there."""
+        self.assignors = str(config["partition.assignment.strategy"])
         self._on_revoke = on_revoke
-        self._assignors = str(config["partition.assignment.strategy"])
-        self._incremental = self._assignors.startswith("cooperative")
+        self._incremental = self.assignors.startswith("cooperative")
         self._logins = Logins("the embedded consumer")
         callbacks = {"on_commit": self._committed, "error_cb": self._told}
         self._consumer = consumer({**config, **callbacks}, MIGRATION)
@@ -124,20 +123,18 @@ class EmbeddedConsumer:
         self._consumer.unsubscribe()
 
     def poll(self) -> None:
-        """Raises ConsumerError where Kafka does not let it into the group, or in at all."""
+        """Raises ConsumerError where Kafka refuses its principal. Where it shares no assignor with Kafka's group it
+        goes on: librdkafka asks again about each second (rkcg_join_intvl), and is let in once those members have gone.
+        """
         message = self._consumer.poll(0)
         self._logins.require()
         if message is not None and (error := message.error()) is not None:
             if error.code() in REFUSED:
                 raise _no_answer(error)
-            logger.warning("embedded consumer: %s", error.str())
             if error.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
-                self.kept_out = ConsumerError(
-                    "Kafka's group has other members, and the embedded consumer shares no assignor with them:"
-                    f" {self._assignors}",
-                    way_out=f"where their list lacks cooperative-sticky, set {ASSIGNORS}=range,roundrobin here",
-                )
-                logger.warning("%s", self.kept_out)
+                self.refused_joins += 1
+            else:
+                logger.warning("embedded consumer: %s", error.str())
 
     def _told(self, error: KafkaError) -> None:
         _tell(error)
@@ -252,7 +249,7 @@ class EmbeddedConsumer:
         before = self.assigned if self._incremental and self.assigned is not None else frozenset[Partition]()
         self.assigned = before | _plain(partitions)
         self.member_id = self._member_id()
-        self.changed, self.kept_out = True, None
+        self.changed = True
 
     def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._give_up(consumer, partitions, lost=False)

@@ -12,7 +12,7 @@ from kraft_runbook_consumer.embedded import EmbeddedConsumer, embeds
 from kraft_runbook_consumer.errors import ConsumerError
 from kraft_runbook_consumer.listener import WholeGroup, by_topic_and_partition, group_of_kafka
 from kraft_runbook_consumer.mode import Mode, called_for
-from kraft_runbook_consumer.settings import Settings
+from kraft_runbook_consumer.settings import MIGRATION, Settings
 from kraft_runbook_consumer.step import View
 from kraft_runbook_consumer.znodes import STATIC, GroupPaths, Partition, Registration
 from kraft_runbook_consumer.zookeeper import GroupSeen, ZookeeperSession
@@ -23,6 +23,9 @@ SOON = 0.05
 STABLE_SECONDS = 2.0
 GLANCE_SECONDS = 2.0
 """For how long Kafka's answer is waited for in ZooKeeper mode, where releases must not wait for it."""
+ASSIGNORS = f"{MIGRATION}partition.assignment.strategy"
+AGAIN_SECONDS = 60.0
+"""After this time it is said again that Kafka's group does not let this member in."""
 logger = logging.getLogger("kraft_runbook_consumer")
 
 
@@ -48,6 +51,8 @@ class Sight:
         self._gone: frozenset[str] = frozenset()
         self._fenced: frozenset[Partition] = frozenset()
         self._not_joined_since: float | None = None
+        self._refused_before = self._refused_told = 0
+        self._told_at: dict[int, float] = {}
 
     @property
     def age(self) -> float:
@@ -80,13 +85,12 @@ class Sight:
     def look_at_kafka(self, mode: Mode | None) -> None:
         """Who is in Kafka's group: at once when Kafka has assigned anew, and before kafka mode may be left.
 
-        Raises ConsumerError in kafka mode where that group does not let this member in; in ZooKeeper mode it goes on.
+        Raises ConsumerError where Kafka refuses its principal.
         """
         if self.embedded is None:
             self.view = replace(self.view, new={})
             return
-        if mode is Mode.KAFKA and self.embedded.kept_out is not None:
-            raise self.embedded.kept_out
+        self._tell_of_refused_joins(self.embedded, mode)
         asked = called_for(self.view.mode, self.view.members, self.view.migrating)
         wanted = self.embedded.changed or not self._stable or self.view.new is None or asked is not mode
         glance = asked is mode is Mode.ZOOKEEPER
@@ -110,16 +114,41 @@ class Sight:
         new = {each: held for each, held in clients.items() if not embeds(group, each, migrating)}
         self.view = replace(self.view, new=new)
 
+    def _tell_of_refused_joins(self, embedded: EmbeddedConsumer, mode: Mode | None) -> None:
+        """An error in kafka mode, where this member hands out nothing meanwhile, else a warning: at once, then after
+        AGAIN_SECONDS, for as long as further joins are refused.
+        """
+        level = logging.ERROR if mode is Mode.KAFKA else logging.WARNING
+        if embedded.refused_joins == self._refused_told:
+            return
+        self._refused_told = embedded.refused_joins
+        if self.clock() - self._told_at.get(level, float("-inf")) < AGAIN_SECONDS:
+            return
+        self._told_at[level] = self.clock()
+        logger.log(
+            level,
+            "Kafka's group does not let this member in (refused joins: %d): it has %s, and shares no assignor with the"
+            " members there, new ones or migrating ones with another strategy. It %s until it is let in. What to do:"
+            " give all migrating members the same %s, range,roundrobin where the new members' list lacks"
+            " cooperative-sticky; change it while the mode is zookeeper, or with all migrating members stopped",
+            embedded.refused_joins,
+            embedded.assignors,
+            "hands out nothing, and asks again," if mode is Mode.KAFKA else "asks again",
+            ASSIGNORS,
+        )
+
     def assigned(self, mode: Mode | None) -> frozenset[Partition] | None:
-        """What Kafka has assigned, None before it has; in kafka mode nothing once that has lasted a session of Kafka's:
-        those that Kafka assigns the partitions to wait for this member's locks.
+        """What Kafka has assigned, None before it has; in kafka mode nothing once a join was refused meanwhile, or once
+        that has lasted a session of Kafka's: those that Kafka assigns the partitions to wait for this member's locks.
         """
         if self.embedded is None or self.embedded.assigned is not None or mode is not Mode.KAFKA:
             self._not_joined_since = None
             return None if self.embedded is None else self.embedded.assigned
         now = self.clock()
         if self._not_joined_since is None:
-            self._not_joined_since = now
+            self._not_joined_since, self._refused_before = now, self.embedded.refused_joins
+        if self.embedded.refused_joins > self._refused_before:
+            return frozenset()
         if now - self._not_joined_since <= self.embedded.lease.session_seconds:
             return None
         if self._subscribed and self._not_joined_since > float("-inf"):

@@ -29,9 +29,8 @@ from kraft_runbook.groups.fault_kinds import FaultKind
 from kraft_runbook.groups.proof import HandedOut
 from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.see_groups import scan_groups
-from kraft_runbook_consumer import MigratingConsumer
-from kraft_runbook_consumer.embedded import ASSIGNORS
-from kraft_runbook_consumer.errors import Closed
+from kraft_runbook_consumer.mode import Mode
+from kraft_runbook_consumer.sight import ASSIGNORS
 from lab import ROOT
 from lab.layout import ZOOKEEPER, layout, zookeeper_servers
 
@@ -323,27 +322,25 @@ def both_hand_out(group: Group, member: Process, cable: Cable) -> float:
     return longest
 
 
-def test_a_member_that_shares_no_assignor_with_new_ones_ends_with_the_way_out(
-    group: Group, zookeeper: KazooClient
+def test_a_member_that_shares_no_assignor_with_new_ones_waits_and_says_why(
+    group: Group, zookeeper: KazooClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The way back, where the new members have range alone. The scan warns of it."""
+    """The way back, where the new members have range alone. The scan warns of it. Once they have gone it is let in."""
     with group.records(), group.member():
         by_hand.wait_until("offsets are in Kafka", lambda: len(group.committed_to_kafka()) == PARTITIONS, within=60)
     group.set_mode(zookeeper, "kafka")
-    with group.new_member("new", assignors="range"):
+    with ExitStack() as new:
+        new.enter_context(group.new_member("new", assignors="range"))
         await_shares(group, [12])
         (seen,) = scan_groups(group.lab.spec, secrets=group.lab.secrets, names=[group.name]).groups
         assert [(each.kind, each.where) for each in seen.faults] == [(FaultKind.EAGER_ASSIGNOR, ("range",))]
-        with MigratingConsumer(group.settings(), {group.name: 1}) as member:
-
-            def ended() -> bool:
-                try:
-                    member.commit()
-                except Closed as closed:
-                    return "shares no assignor" in closed.problem and f"{ASSIGNORS}=range,roundrobin" in closed.way_out
-                return False
-
-            by_hand.wait_until("it has ended", ended, within=60)
-        with group.member(**{ASSIGNORS: "range,roundrobin"}):
-            await_shares(group, [6, 6])
-            group.await_owners(zookeeper, [6])
+        with group.member() as waiting:
+            by_hand.wait_until("it is refused, again and again", lambda: waiting.refused_joins > 2, within=60)
+            assert waiting.mode is Mode.KAFKA and not waiting.owned
+            assert "shares no assignor" in caplog.text and f"{ASSIGNORS}, range,roundrobin" in caplog.text
+            with group.member(**{ASSIGNORS: "range,roundrobin"}):
+                await_shares(group, [6, 6])
+                group.await_owners(zookeeper, [6])
+            assert not waiting.owned
+            new.close()
+            group.await_owners(zookeeper, [12])

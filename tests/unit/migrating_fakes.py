@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.embedded import InKafka
-from kraft_runbook_consumer.errors import ConsumerError, Unreachable
+from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.listener import RebalanceListener
@@ -127,7 +127,8 @@ class Kafka:
     takes: bool = True
     waited: int = 0
     closed: bool = False
-    kept_out: ConsumerError | None = None
+    refused_joins: int = 0
+    assignors: str = "cooperative-sticky"
 
     def poll(self) -> None: ...
     def subscribe(self, _topics: Collection[str]) -> None: ...

@@ -28,7 +28,7 @@ class Member:
     joined: bool = True
     """False: Kafka's group has not let it in yet. In kafka mode its lease keeps it from handing out anything."""
     waited: bool = False
-    """Kafka mode has lasted a session of Kafka's meanwhile (``Sight.assigned``)."""
+    """A join was refused in kafka mode, or that has lasted a session of Kafka's meanwhile (``Sight.assigned``)."""
 
     @property
     def hands_out(self) -> set[Partition]:

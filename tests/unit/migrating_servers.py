@@ -14,7 +14,6 @@ from kraft_runbook_consumer import session as session_of_kazoo
 from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.embedded import EmbeddedConsumer, InKafka
-from kraft_runbook_consumer.errors import ConsumerError
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.listener import RebalanceListener
@@ -173,7 +172,7 @@ class Embedded:
         self.member_id = "g_me-1"
         self.changed, self.refused, self.waits_for_answer = True, False, False
         self.told: tuple[bool, dict[str, frozenset[Partition]]] | None = (True, {})
-        self.kept_out: ConsumerError | None = None
+        self.refused_joins, self.assignors = 0, "cooperative-sticky"
         self.calls: list[tuple[str, Any]] = []
 
     def members(self, seconds: float = 10.0) -> tuple[bool, dict[str, frozenset[Partition]]] | None:

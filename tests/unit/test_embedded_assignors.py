@@ -4,6 +4,8 @@ each sort of them: eager ones take everything away, cooperative ones what moves.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,45 +15,112 @@ from confluent_kafka import KafkaError, TopicPartition
 from migrating_fakes import P0, P1, P2, group
 from migrating_servers import Consumer, Embedded, embedded_consumer, member, topic, turn
 
-from kraft_runbook_consumer.errors import ConsumerError
+from kraft_runbook_consumer.consumer import MigratingConsumer
 from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.mode import Mode
 from kraft_runbook_consumer.step import Phase
 from kraft_runbook_consumer.znodes import Partition, Registration
 
 
 class Joining(Consumer):
-    """Its next poll brings the answer to a join."""
+    """Each of its polls brings the next answer to a join; None: there is none."""
 
-    def __init__(self, code: int) -> None:
-        self.code = code
+    def __init__(self, *codes: int | None) -> None:
+        self.codes = list(codes)
 
     def poll(self, _timeout: float) -> object:
-        return SimpleNamespace(error=lambda: KafkaError(self.code))
+        code = self.codes.pop(0) if self.codes else None
+        return None if code is None else SimpleNamespace(error=lambda: KafkaError(code))
 
-    def incremental_assign(self, partitions: object) -> None: ...
+
+SHARES_NONE = KafkaError.INCONSISTENT_GROUP_PROTOCOL
+Tree = dict[str, tuple[bytes | None, int]]
 
 
-@pytest.mark.parametrize("mode", [None, "kafka"])
-def test_a_member_that_shares_no_assignor_with_kafka_s_group_ends_in_kafka_mode_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, mode: str | None
+def refusals(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    """What was logged of joins that Kafka's group has refused, each with its level."""
+    return [(each.levelno, each.getMessage()) for each in caplog.records if "refused joins" in each.getMessage()]
+
+
+def test_a_member_that_shares_no_assignor_with_kafka_s_group_goes_on_in_zookeeper_mode_and_warns(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While ZooKeeper assigns it needs no place there: it goes on."""
-    joining = embedded_consumer(Lease(45.0), Joining(KafkaError.INCONSISTENT_GROUP_PROTOCOL))
-    joining.poll()
-    tree: dict[str, tuple[bytes | None, int]] = {}
+    """While ZooKeeper assigns it needs no place there. A refusal that has passed says nothing after a toggle."""
+    tree: Tree = {}
     topic(tree, "t", 2)
-    if mode is not None:
-        tree["/consumers/g/migration/mode"] = (mode.encode(), 0)
     embedded = Embedded()
-    embedded.kept_out = joining.kept_out
     one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
-    if mode is None:
+    embedded.refused_joins = 1
+    turn(one)
+    assert len(one.state.held) == 2
+    (told,) = refusals(caplog)
+    assert told[0] == logging.WARNING and "It asks again until it is let in" in told[1]
+    embedded.refused_joins += 1
+    turn(one)
+    caplog.clear()
+    tree["/consumers/g/migration/mode"] = (b"kafka", 0)
+    turn(one)
+    assert (one.state.mode, len(one.state.held), refusals(caplog)) == (Mode.KAFKA, 2, []), "it waits to be let in"
+
+
+def test_a_member_that_shares_no_assignor_with_kafka_s_group_waits_in_kafka_mode_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It gives its locks up at once, for those that Kafka assigns the partitions to, and is let in once the members
+    that it shares none with have gone. Were it to end, a rolling restart with another strategy would end them all.
+    """
+    tree: Tree = {"/consumers/g/migration/mode": (b"zookeeper", 0)}
+    topic(tree, "t", 2)
+    embedded = Embedded()
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    now = [time.monotonic()]
+    one.sight.clock = lambda: now[0]
+    turn(one)
+    tree["/consumers/g/migration/mode"] = (b"kafka", 0)
+    turn(one)
+    assert one.state.mode is Mode.KAFKA and len(one.state.held) == 2
+    for _ in range(100):
+        embedded.refused_joins += 1
+        now[0] += 1.5
         turn(one)
-        assert len(one.state.held) == 2
-        return
-    with pytest.raises(ConsumerError, match="shares no assignor with them: cooperative-sticky") as told:
-        turn(one)
-    assert "coordination.migration.partition.assignment.strategy=range,roundrobin" in told.value.way_out
+        assert not one.state.held and not any("/owners/t/" in path for path in tree)
+    assert [level for level, _ in refusals(caplog)] == [logging.ERROR] * 3, "at once, then once a minute"
+    first, *_, last = (text for _, text in refusals(caplog))
+    assert "(refused joins: 1): it has cooperative-sticky" in first and "(refused joins: 81)" in last
+    assert "It hands out nothing, and asks again, until it is let in" in first
+    assert "migrating ones with another strategy" in first
+    assert "coordination.migration.partition.assignment.strategy, range,roundrobin where" in first
+    assert "change it while the mode is zookeeper, or with all migrating members stopped" in first
+    embedded.assigned, embedded.changed = frozenset({("t", 0), ("t", 1)}), True
+    turn(one)
+    assert len(one.state.held) == 2
+
+
+def test_a_member_that_was_in_kafka_s_group_says_so_too_once_it_is_not_let_in_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree: Tree = {"/consumers/g/migration/mode": (b"kafka", 0)}
+    topic(tree, "t", 2)
+    embedded = Embedded()
+    embedded.assigned = frozenset()  # it was lost
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    turn(one)
+    embedded.refused_joins = 1
+    turn(one)
+    assert [level for level, _ in refusals(caplog)] == [logging.ERROR]
+
+
+def test_refused_joins_are_counted_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded = embedded_consumer(Lease(45.0), Joining(SHARES_NONE, None, SHARES_NONE))
+    for _ in range(50):
+        embedded.poll()
+    assert embedded.refused_joins == 2
+    consumer = MigratingConsumer.__new__(MigratingConsumer)  # without the servers that its constructor connects to
+    for given, shown in ((embedded, 2), (None, 0)):
+        fake: Any = given
+        consumer._coordinator = member(monkeypatch, {}, Registration({"t": 1}))
+        consumer._coordinator.embedded = fake
+        assert consumer.refused_joins == shown
 
 
 class Assigning(Consumer):
@@ -125,16 +194,8 @@ def test_all_that_an_eager_rebalance_takes_away_is_committed_and_unlocked_before
     assert one.phases == dict.fromkeys((P1, P2), Phase.RUNNING) and one.records.positions[P1] == 170
 
 
-def test_a_member_that_kafka_lets_in_after_all_goes_on() -> None:
-    embedded = embedded_consumer(Lease(45.0), Joining(KafkaError.INCONSISTENT_GROUP_PROTOCOL))
-    embedded.poll()
-    assert embedded.kept_out is not None
-    embedded._assign(embedded._consumer, [])
-    assert embedded.kept_out is None
-
-
 @pytest.mark.parametrize("code", ["REBALANCE_IN_PROGRESS", "_TRANSPORT", "UNKNOWN_TOPIC_OR_PART"])
-def test_what_passes_keeps_no_member_out(code: str) -> None:
+def test_what_passes_is_no_refused_join(code: str) -> None:
     embedded = embedded_consumer(Lease(45.0), Joining(getattr(KafkaError, code)))
     embedded.poll()
-    assert embedded.kept_out is None
+    assert embedded.refused_joins == 0

@@ -58,7 +58,9 @@ WAY_OUT: Mapping[FaultKind, str] = {
     FaultKind.OFFSET_OUTSIDE_LOG: "decide where it is to begin, and write that offset",
     FaultKind.OTHER_ASSIGNOR: "give the new members one of these in partition.assignment.strategy",
     FaultKind.EAGER_ASSIGNOR: "where the new members' list lacks cooperative-sticky (Java's default has it), start"
-    " migrating members with coordination.migration.partition.assignment.strategy=range,roundrobin",
+    " migrating members with coordination.migration.partition.assignment.strategy=range,roundrobin. Where"
+    " migrating members run already, change it while the mode is zookeeper, or with all of them stopped: Kafka lets"
+    " none in beside those with another strategy",
     FaultKind.FENCED_BESIDE_MIGRATING: "stop the migrating members; then start KafkaConsumers, or go back by"
     " move_consumer_group, which lifts the fence",
 }
