@@ -56,34 +56,67 @@ def best_leaders(present: Assignment) -> Best:
     return program.solved(changes_first=False)
 
 
-def least_above_share(present: Assignment, planned: Assignment, ground: Ground, broker: int) -> float:
-    """The least by which the worst topic of this broker is above its share, rounded up, in any plan with the loads of
-    ``planned`` and no more copies.
+def least_above_share(
+    present: Assignment, planned: Assignment, ground: Ground, brokers: Collection[int], *, fixed: Assignment
+) -> float:
+    """The least by which the worst topic of these brokers is above its share, rounded up, in any plan with the loads of
+    ``planned`` and no more copies. ``fixed``: partitions that stay as they are.
     """
     solver = pywraplp.Solver.CreateSolver("GLOP")
     load = Counter(each for replicas in planned.values() for each in replicas)
     of_topic: Counter[str] = Counter()
     on: dict[int, list[Any]] = {each: [] for each in ground.brokers}
-    here: dict[str, list[Any]] = {}
+    here: dict[tuple[str, int], list[Any]] = {}
     kept: list[Any] = []
     for partition, replicas in present.items():
         of_topic[partition.topic] += len(replicas)
-        mine = {each: solver.NumVar(0, 1, "") for each in ground.brokers}
-        solver.Add(solver.Sum(list(mine.values())) == len(replicas))
-        for rack, (least, most) in rack_bounds(len(replicas), ground.sizes).items():
-            there = solver.Sum([mine[each] for each in mine if ground.racks[each] == rack])
-            solver.Add(there >= least)
-            solver.Add(there <= most)
+        if partition in fixed:
+            mine: dict[int, Any] = dict.fromkeys(replicas, 1)
+        else:
+            mine = {each: solver.NumVar(0, 1, "") for each in ground.brokers}
+            solver.Add(solver.Sum(list(mine.values())) == len(replicas))
+            for rack, (least, most) in rack_bounds(len(replicas), ground.sizes).items():
+                there = solver.Sum([mine[each] for each in mine if ground.racks[each] == rack])
+                solver.Add(there >= least)
+                solver.Add(there <= most)
         for each, share in mine.items():
             on[each].append(share)
-        here.setdefault(partition.topic, []).append(mine[broker])
+            here.setdefault((partition.topic, each), []).append(share)
         kept += [mine[each] for each in replicas if each in mine]
     for each, shares in on.items():
         solver.Add(solver.Sum(shares) == load[each])
     solver.Add(solver.Sum(kept) >= sum(len(set(planned[p]) & set(replicas)) for p, replicas in present.items()) - 1e-6)
-    worst = solver.NumVar(0, len(present), "")
-    for topic, shares in here.items():
-        solver.Add(solver.Sum(shares) <= -(-of_topic[topic] * load[broker] // load.total()) + worst)
+    return _least_worst(solver, {each: shares for each, shares in here.items() if each[1] in brokers}, of_topic, load)
+
+
+def least_led_above_share(present: Assignment, planned: Assignment, brokers: Collection[int]) -> float:
+    """The same of the partitions that these brokers lead, over the replica sets of ``planned``: each broker leads as
+    many as there, and no more leaders change.
+    """
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    load, of_topic = Counter(replicas[0] for replicas in planned.values()), Counter(p.topic for p in planned)
+    on: dict[int, list[Any]] = {}
+    here: dict[tuple[str, int], list[Any]] = {}
+    kept: list[Any] = []
+    for partition, replicas in planned.items():
+        mine = {each: solver.NumVar(0, 1, "") for each in replicas}
+        solver.Add(solver.Sum(list(mine.values())) == 1)
+        for each, leads in mine.items():
+            on.setdefault(each, []).append(leads)
+            here.setdefault((partition.topic, each), []).append(leads)
+        kept += [mine[each] for each in present[partition][:1] if each in mine]
+    for each, leading in on.items():
+        solver.Add(solver.Sum(leading) == load[each])
+    solver.Add(solver.Sum(kept) >= sum(present[p][0] == replicas[0] for p, replicas in planned.items()) - 1e-6)
+    return _least_worst(solver, {each: leads for each, leads in here.items() if each[1] in brokers}, of_topic, load)
+
+
+def _least_worst(
+    solver: Any, here: Mapping[tuple[str, int], Collection[Any]], of_topic: Counter[str], load: Counter[int]
+) -> float:
+    worst = solver.NumVar(0, of_topic.total(), "")
+    for (topic, broker), shares in here.items():
+        solver.Add(solver.Sum(list(shares)) <= -(-of_topic[topic] * load[broker] // load.total()) + worst)
     solver.Minimize(worst)
     assert solver.Solve() == pywraplp.Solver.OPTIMAL
     return float(worst.solution_value())

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
-from linear_program import least_above_share
+from linear_program import least_above_share, least_led_above_share
 from placements import after, of, tp
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
-from kraft_runbook.reassignment.goals import AddBrokers, EvenOut, Explicit
+from kraft_runbook.reassignment.goals import AddBrokers, DrainBrokers, EvenOut, Explicit, Goal
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
@@ -40,12 +40,12 @@ def grown(seed: int) -> tuple[Placement, int]:
     return replace(even, racks={**rack_of, brokers: f"r{dice.randrange(racks)}"}), brokers
 
 
-def worst(held: Mapping[TopicPartition, Collection[int]], broker: int) -> int:
-    """By how many the worst topic is above its share of this broker, rounded up."""
-    of_topic = Counter(p.topic for p, brokers in held.items() for _ in brokers)
-    load = Counter(b for brokers in held.values() for b in brokers)
-    here = Counter(p.topic for p, brokers in held.items() if broker in brokers)
-    return max(here[t] - -(-of_topic[t] * load[broker] // load.total()) for t in of_topic)
+def worst(held: Mapping[TopicPartition, Collection[int]], brokers: Collection[int]) -> int:
+    """By how many the worst topic is above its share of one of these brokers, rounded up."""
+    of_topic = Counter(p.topic for p, holding in held.items() for _ in holding)
+    load = Counter(b for holding in held.values() for b in holding)
+    here = Counter((p.topic, b) for p, holding in held.items() for b in holding)
+    return max(here[t, b] - -(-of_topic[t] * load[b] // load.total()) for t in of_topic for b in brokers)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -54,17 +54,68 @@ def test_a_new_broker_has_of_no_topic_more_than_the_least_number_of_copies_makes
     plan = make_plan(AddBrokers((new,)), placement)
     final = after(placement, plan.target)
     racks = racks_of(sorted(placement.live), placement.racks)
-    least = least_above_share(placement.present, final, Ground(racks, rack_sizes(racks)), new)
-    held, led = worst(final, new), worst({p: replicas[:1] for p, replicas in final.items()}, new)
+    ground = Ground(racks, rack_sizes(racks))
+    least = least_above_share(placement.present, final, ground, [new], fixed={})
+    held, led = worst(final, [new]), worst({p: replicas[:1] for p, replicas in final.items()}, [new])
     assert held <= max(1, math.ceil(least - 1e-6) + 1)
-    assert led <= max(2, held)
+    assert led <= max(1, math.ceil(least_led_above_share(placement.present, final, [new]) - 1e-6) + 1)
+
+
+def grown_by_some(seed: int) -> tuple[Placement, Collection[int]]:
+    """A cluster of up to 27 brokers in up to five racks that is even, with up to three more, and their ids."""
+    dice = random.Random(seed)
+    brokers, racks, factors = dice.choice([6, 12, 27]), dice.randint(1, 5), dice.sample([1, 2, 3], dice.choice([1, 2]))
+    present: dict[TopicPartition, Replicas] = {}
+    for topic in range(dice.randint(8, 20)):
+        factor, many = dice.choice(factors), dice.choice([3, 10, 30, 60])
+        for number in range(many):
+            present[tp(f"t{topic}", number)] = tuple(dice.sample(range(brokers), factor))
+    start = Placement({broker: f"r{broker % racks}" for broker in range(brokers)}, present)
+    new = range(brokers, brokers + dice.randint(1, 3))
+    even = replace(start, present=after(start, make_plan(EvenOut(), start).target))
+    return replace(even, racks={**even.racks, **{each: f"r{dice.randrange(racks)}" for each in new}}), new
+
+
+@pytest.mark.parametrize("seed", [72, *SEEDS[:12]])
+def test_new_brokers_lead_of_no_topic_more_than_their_replicas_make_them_lead(seed: int) -> None:
+    placement, new = grown_by_some(seed)
+    final = after(placement, make_plan(AddBrokers(tuple(new)), placement).target)
+    led = worst({p: replicas[:1] for p, replicas in final.items()}, new)
+    assert led <= max(1, math.ceil(least_led_above_share(placement.present, final, new) - 1e-6) + 1)
+
+
+def uneven(seed: int) -> Placement:
+    """5 to 8 brokers, and replicas anywhere."""
+    dice = random.Random(seed)
+    brokers, racks = dice.choice([5, 6, 8]), dice.choice([1, 2, 3])
+    factors = dice.sample([1, 2, 3], dice.choice([1, 2]))
+    present: dict[TopicPartition, Replicas] = {}
+    for topic in range(dice.choice([8, 15])):
+        factor = dice.choice(factors)
+        for number in range(dice.choice([3, 10, 30])):
+            present[tp(f"t{topic}", number)] = tuple(dice.sample(range(brokers), factor))
+    return Placement({broker: f"r{broker % racks}" for broker in range(brokers)}, present)
+
+
+@pytest.mark.parametrize("goal", [EvenOut(), DrainBrokers((0,), even=True), DrainBrokers((0,))], ids=str)
+@pytest.mark.parametrize("seed", [270, *SEEDS])
+def test_no_broker_has_of_a_topic_more_than_the_least_number_of_copies_makes_it_have(seed: int, goal: Goal) -> None:
+    placement, fixed = uneven(seed), {}
+    if isinstance(goal, DrainBrokers):
+        placement = replace(placement, present=after(placement, make_plan(EvenOut(), placement).target))
+        fixed = {} if goal.even else {p: replicas for p, replicas in placement.present.items() if 0 not in replicas}
+    final = after(placement, make_plan(goal, placement).target)
+    live = sorted(placement.live - (set(goal.brokers) if isinstance(goal, DrainBrokers) else set()))
+    racks = racks_of(live, placement.racks)
+    least = least_above_share(placement.present, final, Ground(racks, rack_sizes(racks)), live, fixed=fixed)
+    assert worst(final, live) <= max(1, math.ceil(least - 1e-6) + 1)
 
 
 def test_a_broker_gives_of_the_topic_that_is_furthest_above_its_share_there() -> None:
     placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(1,)] * 12, b=[(2,)] * 6 + [(1,)] * 6, c=[(2,)] * 12))
     plan = make_plan(AddBrokers((3,)), placement)
     final = after(placement, plan.target)
-    assert plan.copies == 12 and worst(final, 3) == 1
+    assert plan.copies == 12 and worst(final, [3]) == 1
     # a has twelve on broker 1: five of them are the most that broker 3 may take.
     assert sum(p.topic == "a" for p in plan.target) == 5
 

@@ -1,21 +1,26 @@
 """Which partitions a broker leads, where the flow of leaders left the choice: of each topic its share.
 
-Two partitions that both have the same two brokers swap their leaders.
+Two partitions that both have the same two brokers swap their leaders. Where a topic stays far above its share, leaders
+are chosen anew by a flow.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 
 import numpy as np
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.reassignment.cheapest_flow import Array
+from kraft_runbook.reassignment.topic_flow import spread_led
 from kraft_runbook.reassignment.topic_shares import TopicShares, one_less, one_more
-from kraft_runbook.reassignment.topic_spread import MOST_TRIES
+from kraft_runbook.reassignment.topic_spread import FAR, MOST_TRIES
 
 OTHER_LEADER, OTHER_LEADER_ALONE = 1, 2
 """Another leader for a partition that moves anyway; and for one whose order alone would change."""
+MOST_AT_ONCE = 10_000
+"""Partitions whose leaders are chosen anew at once."""
 
 
 def spread_leaders(
@@ -61,6 +66,7 @@ class _Swaps:
         alone = {leader: (leader,) for leader in set(led)}
         all_led = ([*wanted, *beside], [alone[leader] for leader in led]) if self._given else ((), ())
         self._shares = TopicShares(*all_led)
+        self._beside = beside
         self._topics, self._above = self._shares.topics, self._shares.above
         self._led_by: dict[int, list[int]] = {}
         self._may_take: dict[tuple[int, int], list[int]] = {}
@@ -74,7 +80,28 @@ class _Swaps:
                 if (height := self._above[broker][self._topics[partition]]) >= least and broker in too_much:
                     # First with topics that have room; then with any that stay below this one.
                     self._swap_one(partition, broker, most=-1 if least == 1 else height - 2)
+        if any(self._above[self._leaders[n]][self._topics[n]] >= FAR for n in self._given):
+            self._choose_anew()
         return self._leaders
+
+    def _choose_anew(self) -> None:
+        """Of all partitions; where they are too many, of those that are given another leader anyway."""
+        all_of_them = len(self._leaders) <= MOST_AT_ONCE
+        part = range(len(self._leaders)) if all_of_them else self._given[:MOST_AT_ONCE]
+        alike: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
+        for n in part:
+            self._above[self._leaders[n]][self._topics[n]] -= 1
+            costs = tuple((broker, self._price(n, broker)) for broker in self._wanted[n])
+            alike.setdefault((self._topics[n], costs), []).append(n)
+        kinds: dict[int, list[tuple[dict[int, int], list[int]]]] = {}
+        for (topic, costs), places in alike.items():
+            kinds.setdefault(topic, []).append((dict(costs), places))
+        loads = Counter(self._leaders[n] for n in part)
+        news = loads.keys() - {replicas[0] for replicas in (*self._wanted, *self._beside.values())}
+        found = spread_led(kinds, loads, self._above, news)
+        for n, leader in found.items():
+            self._leaders[n] = leader
+            self._above[leader][self._topics[n]] += 1
 
     def _led_before(self, leader: int, broker: int) -> list[int]:
         """Of what this leader led before any swap, those that the broker may lead: as many as are tried."""

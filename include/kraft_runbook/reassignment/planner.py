@@ -279,7 +279,7 @@ def _frugal(
     fixed = {b: count for b, count in replicas_by_broker(others).items() if b in ground.racks}
     tell("replicas by broker")
     dealt = frugal_flow(group_by_replicas(touched, factor, by_first=True), ground, fixed)
-    sets = spread_topics(touched, dealt, ground, others, tell)
+    sets = spread_topics(touched, dealt, ground, others, tell, keep_first=True)
     tell("leaders")
     target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
     return _plan(str(goal), placement, target, bound=bound, notes=_emptied(goal, placement, touched))

@@ -134,17 +134,22 @@ def _dealt(groups: Sequence[Group], brokers: Sequence[int], kinds: Array, sent: 
     """
     sets: dict[int, frozenset[int]] = {}
     anew: list[int] = []
-    order, kept = np.array(brokers), np.where(kinds == COPY, 0, sent).sum(axis=1).tolist()
+    kept = np.where(kinds == COPY, 0, sent).sum(axis=1).tolist()
     for group, counts, keeps in zip(groups, sent, kept, strict=True):
-        many = len(group.partitions)
-        if len(group.held) == group.factor and keeps == many * group.factor:
+        if len(group.held) == group.factor and keeps == len(group.partitions) * group.factor:
             sets.update(dict.fromkeys(group.partitions, group.held))
             continue
         anew += group.partitions
-        dealt = np.repeat(order, counts).tolist()
-        for index, partition in enumerate(group.partitions):
-            sets[partition] = frozenset(dealt[index::many])
+        sets |= deal(group.partitions, brokers, counts)
     return Dealt(sets, anew)
+
+
+def deal(partitions: Sequence[int], brokers: Sequence[int], counts: Sequence[int] | Array) -> dict[int, frozenset[int]]:
+    """So many of the partitions to each broker, in turn. With the brokers in the order of racks, no partition has too
+    much of one.
+    """
+    many, dealt = len(partitions), np.repeat(np.array(brokers), counts).tolist()
+    return {partition: frozenset(dealt[index::many]) for index, partition in enumerate(partitions)}
 
 
 class _Network:

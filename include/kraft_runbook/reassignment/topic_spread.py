@@ -3,19 +3,21 @@
 The flows count replicas and know no topic: among the many least plans they take whole groups of partitions, and a new
 broker may get most of one topic and nothing of others. Exchanges mend that. Two partitions swap a broker: one gives it
 up for another, the other takes its place. Where a topic stays far above its share, what a broker takes is chosen anew
-at once, by another flow. Every broker's count stays, the rack rule is kept, and nothing is done that costs a copy.
+at once, by another flow, and then what all brokers have. Every broker's count stays, the rack rule is kept, and nothing
+is done that costs a copy.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import count, islice, product
+from itertools import chain, count, islice, product
 
-from kraft_runbook.cluster.assignment import Assignment, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.reassignment.racks import Ground, RackRule
-from kraft_runbook.reassignment.replica_flow import Dealt
+from kraft_runbook.reassignment.replica_flow import Dealt, Group
 from kraft_runbook.reassignment.topic_choice import Offer, Source, choose
+from kraft_runbook.reassignment.topic_flow import spread_all
 from kraft_runbook.reassignment.topic_shares import TopicShares, one_less, one_more
 from kraft_runbook.runbook.telling import Tell, nobody
 
@@ -29,21 +31,29 @@ ROUNDS = (-1, -1, 0, 0)
 """How far above its share a topic may be that takes another's place; one more is left than in the round before."""
 FAR = 2
 """From so far above its share on, a topic is worth that a broker's partitions are chosen anew."""
+MOST_AT_ONCE = 150_000
+"""Partitions that are dealt out anew at once, times the brokers: a second of a processor. Of more, a third of it."""
 MOST_ASKED = 3_000_000
 """Partitions that are asked for that in all."""
 
 
 def spread_topics(
-    present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment, tell: Tell = nobody
+    present: Assignment,
+    dealt: Dealt,
+    ground: Ground,
+    beside: Assignment,
+    tell: Tell = nobody,
+    *,
+    keep_first: bool = False,
 ) -> dict[TopicPartition, frozenset[int]]:
     """The same plan with other partitions: as many copies at most, each broker with as many replicas. Named are those
-    alone whose brokers change.
+    alone whose brokers change. ``keep_first``: a first replica stays, rather than a topic is less far above its share.
 
     ``present``: what the partitions have now, by whose places in it they are dealt out. ``beside``: partitions that
     stay as they are, whose replicas count for their topic. A topic's share of a broker is its part of all replicas,
     rounded up.
     """
-    sets = _Exchanges(present, dealt, ground, beside).made(tell)
+    sets = _Exchanges(present, dealt, ground, beside, keep_first).made(tell)
     partitions = list(present)
     return {partitions[place]: brokers for place, brokers in sets.items()}
 
@@ -53,7 +63,7 @@ class _Exchanges:
     number is found much faster than a name.
     """
 
-    def __init__(self, present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment) -> None:
+    def __init__(self, present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment, keep_first: bool) -> None:
         self._present, self._sets, self._racks = list(present.values()), dict(dealt.sets), ground.racks
         self._changed = [each for each in dealt.anew if self._sets[each] != set(self._present[each])]
         self._came: dict[int, list[int]] = {}
@@ -68,6 +78,7 @@ class _Exchanges:
         self._held_by: defaultdict[int, list[int]] = defaultdict(list)
         self._far_topics: dict[int, frozenset[int]] = {}
         self._far_partitions: dict[int, list[int]] = {}
+        self._ground, self._keep_first = ground, keep_first
         self._rule = RackRule(ground.racks, ground.sizes)
         self._asked = 0
 
@@ -80,6 +91,8 @@ class _Exchanges:
         for at, broker in enumerate(brokers):
             tell("topics by broker, chosen anew", at, len(brokers))
             self._choose_anew(broker)
+        if brokers:
+            self._choose_all()
         return {each: now for each in self._changed if (now := self._sets[each]) != set(self._present[each])}
 
     # -- a broker's partitions at once -------------------------------------------------------------------------------
@@ -173,6 +186,57 @@ class _Exchanges:
             and leads is (present[0] == giver)
             and self._keeps_racks(partition, giver, broker)
         )
+
+    # -- all brokers' partitions at once -----------------------------------------------------------------------------
+
+    def _choose_all(self) -> None:
+        """Deal out anew all partitions, or as many as a flow takes in little time."""
+        if not (part := self._in_all()):
+            return
+        kinds: dict[tuple[int, Replicas, int], list[int]] = {}
+        loads: Counter[int] = Counter()
+        for each in part:
+            loads.update(self._sets[each])
+            key = self._topics[each], self._present[each], len(self._sets[each])
+            kinds.setdefault(key, []).append(each)
+            self._count(each, -1)
+        groups: dict[int, list[Group]] = {}
+        for (topic, present, factor), places in kinds.items():
+            held = frozenset(present).intersection(self._racks)
+            groups.setdefault(topic, []).append(Group(held, factor, places, present[0]))
+        news = self._racks.keys() - set(chain.from_iterable(self._present))
+        found = spread_all(groups, self._ground, loads, self._above, news, keep_first=self._keep_first)
+        if self._cost(found) <= self._cost({each: self._sets[each] for each in found}):
+            self._changed += [each for each, brokers in found.items() if brokers != self._sets[each]]
+            self._sets |= found
+        for each in part:
+            self._count(each, 1)
+
+    def _count(self, partition: int, many: int) -> None:
+        for broker in self._sets[partition]:
+            self._above[broker][self._topics[partition]] += many
+
+    def _cost(self, sets: Mapping[int, frozenset[int]]) -> tuple[int, int]:
+        """Copies, and first replicas that go."""
+        copies = sum(len(brokers.difference(self._present[each])) for each, brokers in sets.items())
+        gone = sum(self._present[each][0] not in brokers for each, brokers in sets.items())
+        return copies, gone if self._keep_first else 0
+
+    def _in_all(self) -> list[int]:
+        """The partitions that are dealt out anew: none where no topic is far above its share. Where they are too many,
+        those that are copied, first those of topics that are copied to where they are far above their share.
+        """
+        most, changed = MOST_AT_ONCE // len(self._racks), list(dict.fromkeys(self._changed))
+        if len(self._sets) <= most:
+            return list(self._sets) if any(max(self._above[broker]) >= FAR for broker in self._racks) else []
+        far = {
+            self._topics[each]
+            for each in changed
+            for broker in self._sets[each].difference(self._present[each])
+            if self._above[broker][self._topics[each]] >= FAR
+        }
+        changed.sort(key=lambda each: self._topics[each] not in far)
+        return changed[: most // 3] if far else []
 
     # -- two that exchange -------------------------------------------------------------------------------------------
 
