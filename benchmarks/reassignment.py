@@ -2,9 +2,9 @@
 kafka-reassign-partitions ``--generate`` proposes, and how long planning takes.
 
 Each cluster is made at random (a seed of its own) and evened out first, so that it is none of the peer's making. The
-command fails where a plan moves more than the claims say, breaks a rack, gives a new broker too much of one topic, or
-takes too long. "worst topic": what a new broker has of any topic above the topic's share, rounded up: replicas ·
-leaders · replicas of the peer's proposal.
+command fails where a plan moves more than the claims say, breaks a rack, gives a broker too much of one topic, or takes
+too long. "worst topic": what a broker (of those added, else any that stays) has of any topic above the topic's share,
+rounded up: replicas · leaders; then the same of the peer's proposal.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import le
 from pathlib import Path
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
@@ -37,7 +38,9 @@ MOST_REPLICAS, MOST_BYTES = 1.02, 1.10
 MOST_SECONDS, MOST_SECONDS_MIXED = 3.0, 10.0
 """Of a processor that does nothing else; where topics have different factors, their spread takes a flow of its own."""
 MOST_ABOVE_SHARE = 1
-"""Replicas of a topic on a new broker, and partitions that it leads of one, above the topic's share."""
+"""Replicas of a topic on a new broker, and partitions that it leads of one, above the topic's share. Any other broker
+may be as far above it as one was before.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class Line:
     """``bound``: the least that any plan copies, reckoned here and not by the planner where replicas are evened out.
     ``seconds``: of a processor. ``peer``: replicas that the peer's proposal copies; None where it has none to make.
 
-    ``worst``: of any topic on any new broker, the replicas above its share, rounded up; of replicas, of leaders, and of
-    the peer's replicas. None where no broker is new.
+    ``worst``: of any topic on any broker that counts, what is above its share, rounded up: of replicas, of leaders, and
+    the same of the peer's. ``most_above``: what is right of the first two. None where bytes are made even.
     """
 
     partitions: int
@@ -57,7 +60,8 @@ class Line:
     seconds: float
     broken: int
     peer: int | None
-    worst: tuple[int, int, int] | None = None
+    worst: tuple[int, ...] | None = None
+    most_above: tuple[int, int] = (MOST_ABOVE_SHARE, MOST_ABOVE_SHARE)
 
     @property
     def ratio(self) -> float:
@@ -71,7 +75,7 @@ class Line:
 
     @property
     def spread(self) -> bool:
-        return self.worst is None or max(self.worst[:2]) <= MOST_ABOVE_SHARE
+        return self.worst is None or all(map(le, self.worst, self.most_above))
 
     def __str__(self) -> str:
         peer = "" if self.peer is None else f"{self.peer / self.bound:.1f}"
@@ -103,9 +107,9 @@ def at_random(
     return Placement({broker: rack(broker) for broker in range(brokers)}, present, sizes=sizes)
 
 
-def proposed_by_peer(present: Assignment, racks: Mapping[int, str | None]) -> dict[TopicPartition, set[int]]:
+def proposed_by_peer(present: Assignment, racks: Mapping[int, str | None]) -> dict[TopicPartition, Replicas]:
     """What AdminUtils of Kafka's jar proposes for all topics over these brokers: for those of each factor."""
-    found: dict[TopicPartition, set[int]] = {}
+    found: dict[TopicPartition, Replicas] = {}
     for factor, partitions in sorted(Counter(map(len, present.values())).items()):
         first = len(found) // TOPIC
         for (topic, number), replicas in _proposed(partitions, factor, racks).items():
@@ -115,8 +119,8 @@ def proposed_by_peer(present: Assignment, racks: Mapping[int, str | None]) -> di
     return found
 
 
-def _proposed(partitions: int, factor: int, racks: Mapping[int, str | None]) -> dict[tuple[int, int], set[int]]:
-    """By the topic's number and the partition's."""
+def _proposed(partitions: int, factor: int, racks: Mapping[int, str | None]) -> dict[tuple[int, int], Replicas]:
+    """By the topic's number and the partition's; the preferred leader first."""
     brokers = [f"{broker}:{where}" for broker, where in racks.items()]
     command = ["java", "-cp", f"{JARS}/*", str(ROOT / "benchmarks" / "AdminUtilsPeer.java")]
     done = subprocess.run(
@@ -127,11 +131,17 @@ def _proposed(partitions: int, factor: int, racks: Mapping[int, str | None]) -> 
         timeout=600,
     )
     lines_of = (list(map(int, line.split())) for line in done.stdout.splitlines())
-    return {(topic, number): set(replicas) for topic, number, *replicas in lines_of}
+    return {(topic, number): tuple(replicas) for topic, number, *replicas in lines_of}
 
 
-def copies(present: Assignment, proposed: Mapping[TopicPartition, set[int]]) -> int:
-    return sum(len(proposed[partition] - set(replicas)) for partition, replicas in present.items())
+def copies(present: Assignment, proposed: Assignment) -> int:
+    return sum(len(set(proposed[partition]) - set(replicas)) for partition, replicas in present.items())
+
+
+def both_above_share(present: Assignment, brokers: Collection[int]) -> tuple[int, int]:
+    """Of replicas, and of leaders."""
+    led = {partition: replicas[:1] for partition, replicas in present.items()}
+    return above_share(present, brokers), above_share(led, brokers)
 
 
 def above_share(held: Mapping[TopicPartition, Collection[int]], brokers: Collection[int]) -> int:
@@ -176,12 +186,15 @@ def measured(case: str, goal: Goal, placement: Placement, left: Mapping[int, str
     broken = sum(breaks_rack_rule(replicas, racks, rack_sizes(racks)) for replicas in final.values())
     proposed = None if left is None else proposed_by_peer(placement.present, left)
     peer = None if proposed is None else copies(placement.present, proposed)
-    worst = None
-    if proposed is not None and isinstance(goal, AddBrokers):
-        led = {p: replicas[:1] for p, replicas in final.items()}
-        worst = (above_share(final, goal.brokers), above_share(led, goal.brokers), above_share(proposed, goal.brokers))
+    worst, right = None, (MOST_ABOVE_SHARE, MOST_ABOVE_SHARE)
+    if plan.unit != "bytes":
+        counted = goal.brokers if isinstance(goal, AddBrokers) else allowed
+        worst = both_above_share(final, counted) + (both_above_share(proposed, counted) if proposed else ())
+        if not isinstance(goal, AddBrokers):
+            before = both_above_share(placement.present, counted)
+            right = max(right[0], before[0]), max(right[1], before[1])
     bound = plan.bound if plan.unit == "bytes" else least_copies(placement, goal)
-    return Line(len(placement.present), brokers, case, plan, bound, seconds, broken, peer, worst)
+    return Line(len(placement.present), brokers, case, plan, bound, seconds, broken, peer, worst, right)
 
 
 def lines(partitions: int, brokers: int) -> Iterator[Line]:
