@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 2 (PRE_MIGRATION) on controller 102, which is behind: /controller names KRaft"
+                "ZkMigrationState is 2 (PRE_MIGRATION) on controller 102, which may be behind: /controller names KRaft"
                 " controller 101, and /migration has a copy's offset"
             ),
         ),
@@ -84,7 +84,8 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
                 " formed their quorum without the migration flag, but broker 1 is in hybrid mode, broker 2 is in hybrid"
                 " mode, broker 3 is in hybrid mode, and /controller names KRaft controller 101: a controller may hold"
                 " the only copy of the metadata. Set no data aside, and see first whether 'zookeeper' in the cluster"
-                " file is this cluster's"
+                " file is this cluster's. If it is: docs/rollback.md, '/controller names a KRaft controller that is"
+                " gone'"
             ),
         ),
     ),
