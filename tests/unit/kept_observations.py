@@ -127,6 +127,12 @@ def end_untold(phase: Phase = Phase.HYBRID) -> ClusterObservation:
     return zookeeper(**found)(observation(phase))
 
 
+def came_back() -> ClusterObservation:
+    """After leave_kraft, with every broker still in migration mode, controller 102 was started again with its data."""
+    left = zookeeper(controller=ControllerZnode(2, -1), migration=None)(observation(Phase.HYBRID))
+    return AMISS["two controllers are down"](left)
+
+
 def behind_the_copy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     """After the copy, with two things amiss, where few or none are left that know of it."""
     two, every = AMISS["two controllers are down"], AMISS["every controller is down"]
@@ -199,6 +205,7 @@ def kept() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     yield "a broker is in KRaft mode, /migration has no offset", half, SPEC
     yield "a broker is down, /migration has no offset", broker(2, running=False)(end_untold()), SPEC
     yield "controllers run and elect no leader, nothing was copied", never_elected(), SPEC
+    yield "a controller came back after the migration was left", came_back(), SPEC
     behind = topics(out_of_sync_by_broker={3: 43})
     yield "a broker is out of sync after the copy", behind(observation(Phase.HYBRID)), SPEC
     left = broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER))

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
-from kept_observations import AMISS, HANG, UNREAD, WITHOUT, all_of, behind_the_copy, kept, pairs, unled
+from kept_observations import AMISS, HANG, UNREAD, WITHOUT, all_of, behind_the_copy, came_back, kept, pairs, unled
 from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, zookeeper
 from recording import RecordingCluster
 
@@ -44,6 +44,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "interruptions.md"
 ORDER = (
     {"nothing runs"},
     {"a controller without the flag"},
+    {"a controller of a migration that was left"},
     {
         "the controllers died in the copy",
         "no leader, controllers are down",
@@ -283,6 +284,20 @@ def test_a_copy_under_way_is_not_taken_for_one_in_which_everybody_died() -> None
     facts = Facts(seen, seen, SPEC)
     assert forward(facts)[0].startswith(UNREAD_103) and not facts.died_in_the_copy
     assert "nothing shows that the metadata copy was completed" not in way_back(seen, SPEC).why
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [part(), all_of("broker", SPEC.broker_ids, mode=BrokerMode.ZOOKEEPER), AMISS["a broker is down"]],
+)
+def test_a_controller_that_came_back_after_the_way_back_is_stopped_and_gets_no_company(spoil: Spoil) -> None:
+    """Its metrics show HYBRID: the next step was offered, or to start the other controllers."""
+    seen = spoil(came_back())
+    facts = Facts(seen, seen, SPEC)
+    assert facts.phase is Phase.HYBRID
+    (told,) = forward(facts)
+    assert told.startswith("stop controller 102 by hand, and start no other controller")
+    assert "ZooKeeper leads" in means(facts) and waits_for(facts) == ("an operator: stop controller 102",)
 
 
 def test_once_final_it_makes_no_difference_whether_the_file_still_names_zookeeper() -> None:

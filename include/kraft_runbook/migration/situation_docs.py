@@ -33,7 +33,7 @@ IN_THE_DOCS = {
     "silent": "node N",
     "addresses": "their addresses",
     "behind": "broker N is not in KRaft mode",
-    **dict.fromkeys(("down", "silent_now", "unflagged", "controllers"), "controller N"),
+    **dict.fromkeys(("came_back", "down", "silent_now", "unflagged", "controllers"), "controller N"),
     **dict.fromkeys(
         ("ended", "not_in_kraft", "left_behind", "mostly_out_of_sync", "may_be_cut_off", "brokers"), "broker N"
     ),

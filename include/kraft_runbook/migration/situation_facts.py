@@ -104,6 +104,18 @@ class Facts:
         knows = self._know_of_the_copy if self._nobody_leads else ()
         return f"{nodes('controller', knows, 'shows')} that the metadata was copied, and none leads" if knows else None
 
+    @cached_property
+    def came_back(self) -> str:
+        """Controllers that run with a migration's log, and do not lead, while a broker holds /controller: a KRaft
+        controller takes it before the copy, and keeps it until the migration is left.
+        """
+        zookeeper = self.seen.zookeeper
+        if self.phase is not Phase.HYBRID or was_read(self.seen.quorum) or not was_read(zookeeper):
+            return ""
+        held = zookeeper.controller is not None and zookeeper.controller.kraft_controller_epoch < 0
+        run = (c.id for c in self.seen.controllers.values() if c.running is not False)
+        return _named("controller", run) if held and self._nobody_leads else ""
+
     @property
     def _know_of_the_copy(self) -> tuple[int, ...]:
         shown = [(c.id, c.metrics.zk_migration_state) for c in self.seen.controllers.values() if was_read(c.metrics)]

@@ -187,6 +187,20 @@ WITH_ZOOKEEPER = (
         ),
     ),
     Situation(
+        "a controller of a migration that was left",
+        "HYBRID, as a controller's metrics have it; none leads, and a broker holds /controller",
+        lambda it: bool(it.came_back),
+        means=Answer(
+            "A broker holds /controller, so ZooKeeper leads: the migration was left, or somebody deleted /controller. A"
+            " controller with the migration's log runs."
+        ),
+        waits_for=Answer("an operator: stop {came_back}"),
+        forward=Answer(
+            "stop {came_back} by hand, and start no other controller. Set no data aside before you have seen that"
+            " nobody made a change there (docs/rollback.md, 'What if a controller starts again in the middle?')"
+        ),
+    ),
+    Situation(
         "the controllers died in the copy",
         "/controller names a KRaft controller, none leads, one or more are down, and nothing shows the copy's end",
         lambda it: it.died_in_the_copy and bool(it.down),
