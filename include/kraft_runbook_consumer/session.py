@@ -278,7 +278,9 @@ class Session:
         return self._client.delete_async(path, stat.version) if own else None
 
     def _await_deletion(self, answer: Any) -> None:
-        """``answer``: of ``_delete_if_own``. A znode of another version is by now another one's, and stays."""
+        """``answer``: of ``_delete_if_own``. A znode of another version is by now another one's, and stays. One of the
+        same version goes, whoever has made it meanwhile.
+        """
         if answer is not None:
             with contextlib.suppress(BadVersionError):
                 self._wait(answer)

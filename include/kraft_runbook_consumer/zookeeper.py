@@ -190,7 +190,8 @@ class ZookeeperSession(Session):
 
     def _make_owner(self, partition: Partition, data: bytes) -> Any:
         """The answer that comes. The znode is created and written once more, in one act, so it is of version 1: an old
-        member may delete it and create its own, which is of version 0, while this one is about to delete it.
+        member may delete it and create its own, which is of version 0, while this one is about to delete it. Another
+        migrating member's is of version 1 too: no request of ZooKeeper's deletes by the session that made a znode.
         """
         path, act = self.paths.owner(partition), self._client.transaction()
         act.create(path, data, ephemeral=True)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.states import KazooState
-from migrating_servers import ME, Embedded, Result, member, session, topic, turn
+from migrating_servers import ME, OTHER, Embedded, Result, member, session, topic, turn
 
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.lease import sent_now
@@ -167,6 +167,38 @@ def test_a_lock_that_an_old_member_takes_while_it_is_given_up_stays_its_own(monk
     kazoo.exists_async = then_the_old_one_comes
     assert list(one.unlock(EVERY[:2])) == EVERY[:2], "neither is this member's any more"
     assert tree[path] == (b"g_old-0", 3) and "/consumers/g/owners/t/1" not in tree
+
+
+@pytest.mark.parametrize("somebody_comes", [False, True])
+def test_a_lock_that_is_deleted_in_place_of_another_one_is_missed_at_the_next_look(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, somebody_comes: bool
+) -> None:
+    """An old member deletes the first one's znode while that is given up, and a migrating one locks the partition: its
+    znode is of the same version. It takes the lock anew, or lets the partition go where somebody else has it by then.
+    """
+    tree, path = Tree(), "/consumers/g/owners/t/0"
+    topic(tree, "t", 1)
+    late, first = member(monkeypatch, tree, Registration({"t": 1})), session(monkeypatch, tree, 2)
+    kazoo = first._client
+    kazoo._written = late.zookeeper._client._written  # versions are the server's
+    first._ensure("/consumers/g/owners/t")
+    assert first.lock({EVERY[0]: 0}, OTHER) == {EVERY[0]}
+    ask = kazoo.exists_async
+
+    def meanwhile(asked: str, watch: object = None) -> Result:
+        answer: Result = ask(asked, watch)
+        del tree[path]
+        turn(late)
+        assert set(late.state.held) == {EVERY[0]} and tree[path] == (b"g_me-0", 1)
+        return answer
+
+    kazoo.exists_async = meanwhile
+    assert list(first.unlock(EVERY[:1])) == EVERY[:1] and path not in tree
+    if somebody_comes:
+        tree[path] = (b"g_old-0", 3)
+    turn(late)
+    assert "somebody has deleted the owner znode of this session" in caplog.text
+    assert set(late.state.held) == (set() if somebody_comes else {EVERY[0]})
 
 
 @pytest.mark.parametrize("taken_again", [False, True])
