@@ -15,6 +15,7 @@ from pathlib import Path
 
 import by_hand
 import pytest
+from adopting import adopt, completed
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -33,9 +34,7 @@ from kazoo.client import KazooClient
 from labs import Lab
 from left_on_disk import drop_topic_id, leave_over, write_topic_id
 
-from kraft_runbook.cli.app import main
 from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
-from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -163,42 +162,14 @@ def test_a_live_look_takes_less_than_a_second(own_lab: Lab) -> None:
 
 
 def test_a_lab_that_is_adopted_as_it_runs_would_have_no_file_written_anew(own_lab: Lab, tmp_path: Path) -> None:
-    lab = own_lab.spec
-    brokers = {
-        f"b{each.id}": {
-            "ansible_host": each.host,
-            "krb_config_file": each.config_file,
-            "krb_service": each.service,
-            "krb_metrics_port": each.metrics_port,
-        }
-        for each in lab.brokers
-    }
-    controllers = {
-        f"c{each.id}": {
-            "ansible_host": each.host,
-            **{f"krb_{key}": getattr(each, key) for key in ("id", "port", "log_dir", "config_file", "service")},
-        }
-        for each in lab.controllers
-    }
-    inventory = tmp_path / "hosts.yml"
-    groups = {"kafka_broker": {"hosts": brokers}, "kafka_controller": {"hosts": controllers}}
-    inventory.write_text(json.dumps({"all": {"vars": {"ansible_connection": "local"}, "children": groups}}))
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                *("adopt", "--name", "adopted", "--inventory", str(inventory), "--clusters-dir", str(tmp_path)),
-                *("--supervisor", str(lab.service_manager.socket), "--kafka-home", lab.kafka.home),
-            ]
-        )
-    assert not ended.value.code
-
+    lab, spec = own_lab.spec, adopt(own_lab, tmp_path).spec
     text = (tmp_path / "adopted.yaml").read_text()
     assert not [ref for ref in lab.secrets.values() if own_lab.secrets(ref) in text]
-    spec = load_cluster("adopted", directory=tmp_path, environment=own_lab.environment)
     assert spec.broker_ids == lab.broker_ids and set(spec.secrets) >= set(lab.secrets)
-    seen = observe(spec, secrets=own_lab.secrets, with_hosts=True)
-    for code in ("KRB-PRE-008", "KRB-PRE-018", "KRB-PRE-045", "KRB-PRE-046"):
-        assert CHECKS[code].run(seen, spec).verdict is Verdict.PASS, CHECKS[code].run(seen, spec)
+    whole, secrets = completed(own_lab, tmp_path)
+    seen = observe(whole.spec, secrets=secrets, scope=Scope.FULL, with_hosts=True)
+    report = CHECKS.run(seen, whole.spec, Phase.ZOOKEEPER)
+    assert report.verdict is Verdict.PASS, report.render_text()
     files = make_plan(seen, spec, hosts=True).files
     assert [(each.node_id, each.changes, each.unread) for each in files if each.kind == "broker"] == [
         (i, (), "") for i in lab.broker_ids

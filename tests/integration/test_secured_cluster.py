@@ -5,8 +5,11 @@ The tests build on each other, in this order.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import by_hand
 import pytest
+from adopting import adopt, completed
 from kazoo.security import Permissions
 from labs import Lab
 from pyspark.sql import SparkSession
@@ -51,6 +54,20 @@ def test_every_check_of_the_start_passes(secured: Lab) -> None:
         " environment"
     ]
     assert detect_phase(seen).phase is Phase.ZOOKEEPER
+
+
+def test_the_cluster_that_is_adopted_as_it_runs_passes_every_check_too(secured: Lab, tmp_path: Path) -> None:
+    adopt(secured, tmp_path)
+    text = (tmp_path / "adopted.yaml").read_text()
+    assert not [ref for ref in secured.spec.secrets.values() if secured.secrets(ref) in text]
+    adopted, secrets = completed(secured, tmp_path)
+    for _ in range(3):
+        seen = observe(adopted.spec, secrets=secrets, scope=Scope.FULL, with_hosts=True)
+        results = CHECKS.run(seen, adopted.spec, Phase.ZOOKEEPER, gate="start", earlier=seen).results
+        left = {r.code: f"{r.verdict}: {r.evidence}" for r in results if r.verdict is not Judged.PASS}
+        if left.keys() == {"KRB-PRE-130"}:
+            break
+    assert left.keys() == {"KRB-PRE-130"}, left
 
 
 def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secured: Lab) -> None:
