@@ -79,8 +79,7 @@ def test_what_mends_racks_is_counted_over_all_of_them() -> None:
 
 @pytest.mark.parametrize("even", [False, True])
 def test_a_drain_by_bytes_keeps_racks(even: bool) -> None:
-    """Where they are kept before, and racks are of any size."""
-    made = 0
+    """Where they are kept before, and racks are of any size. None is refused."""
     for seed in range(60):
         dice = random.Random(seed)
         rack_of: dict[int, str | None] = {broker: f"rack-{dice.randrange(4)}" for broker in range(8)}
@@ -93,15 +92,10 @@ def test_a_drain_by_bytes_keeps_racks(even: bool) -> None:
                 chosen = tuple(dice.sample(range(8), factor))
             present[tp("t", number)] = chosen
         sizes = {p: int(dice.paretovariate(1.2) * MB) for p in present}
-        try:
-            plan = make_plan(DrainBrokers((0, 1), even, Measure.BYTES), Placement(rack_of, present, sizes=sizes))
-        except Refused:
-            continue
-        made += 1
+        plan = make_plan(DrainBrokers((0, 1), even, Measure.BYTES), Placement(rack_of, present, sizes=sizes))
         left = {broker: rack for broker, rack in named.items() if broker > 1}
         broken = [r for r in {**present, **plan.target}.values() if breaks_rack_rule(r, left, rack_sizes(left))]
         assert not broken, seed
-    assert made > 40
 
 
 def disks(**terabytes: float) -> dict[int, tuple[LogDir, ...]]:
