@@ -30,10 +30,13 @@ def nodes(kind: str, ids: Iterable[int], verb: str = "") -> str:
     return " ".join([named, first, *others])
 
 
-def some(things: Iterable[object], most: int = 5, *, between: str = ", ") -> str:
-    """The first few of them as they are written: "a, b and 3 more"."""
+def some(things: Iterable[object], most: int = 5, *, between: str = ", ", of: int | None = None) -> str:
+    """The first few of them as they are written: "a, b and 3 more". ``of``: how many there are, where ``things`` are
+    only the first.
+    """
     every = list(map(str, things))
-    return between.join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+    more = (len(every) if of is None else of) - len(every[:most])
+    return between.join(every[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def by_number(ids: Collection[int], one: str, several: str) -> str:

@@ -287,8 +287,7 @@ def _of_fault(fault: Fault, direction: Direction) -> Iterator[MoveRefused]:
     if fault.stops and fault.kind not in _NOT_OF_A_MOVE and not (direction is Direction.BACK and in_znodes):
         yield MoveRefused(
             Obstacle.FAULT,
-            f"{fault.kind}: {', '.join(fault.where)}"
-            + (f" and {fault.count - len(fault.where)} more" if fault.count > len(fault.where) else ""),
+            f"{fault.kind}: {some(fault.where, len(fault.where), of=fault.count)}",
             "correct it, then scan again",
         )
 
