@@ -69,6 +69,13 @@ SAME = [
     ({"auto.create.topics.enable": "FALSE"}, {"auto.create.topics.enable": "false"}),
     ({"log.retention.ms": "060"}, {"log.retention.ms": "60"}),
     ({"process.roles": ""}, {}),
+    ({"broker.rack": "a "}, {"broker.rack": "a"}),
+    (
+        {"listener.name.sasl.plain.sasl.server.callback.handler.class": "com.example.Handler "},
+        {"listener.name.sasl.plain.sasl.server.callback.handler.class": "com.example.Handler"},
+    ),
+    ({"zookeeper.connect": "a:2181, b:2181,/kafka"}, {"zookeeper.connect": "a:2181,b:2181/kafka"}),
+    ({"zookeeper.connect": "a:2181/"}, {"zookeeper.connect": "a:2181"}),
     ({"process.roles": " ", "inter.broker.protocol.version": "3.9"}, {"inter.broker.protocol.version": "3.9-IV0"}),
 ]
 """A file, and a rendering of the same meaning."""
@@ -97,6 +104,12 @@ def test_a_default_and_another_spelling_make_no_difference(on_disk: dict[str, st
         ({"num.io.threads": "${env:THREADS}"}, {}),
         ({"num.io.threads": "8_"}, {"num.io.threads": "8"}),
         ({"confluent.metrics.reporter.topic": "TRUE"}, {"confluent.metrics.reporter.topic": "true"}),
+        ({"com.example.plugin": "a "}, {"com.example.plugin": "a"}),
+        ({"allow.everyone.if.no.acl.found": "true "}, {"allow.everyone.if.no.acl.found": "true"}),
+        ({"listener.name.sasl.com.example.plugin": "a "}, {"listener.name.sasl.com.example.plugin": "a"}),
+        ({"listener.name.sasl.plain.plugin": "a "}, {"listener.name.sasl.plain.plugin": "a"}),
+        ({"zookeeper.connect": "z:2181/kafka,"}, {"zookeeper.connect": "z:2181/kafka"}),
+        ({"zookeeper.connect": "z:2181/a, b"}, {"zookeeper.connect": "z:2181/a,b"}),
         ({"listener.name.sasl.sasl.enabled.mechanisms": "GSSAPI"}, {}),
     ],
 )
@@ -122,6 +135,25 @@ def test_what_may_mean_something_else_is_a_difference(on_disk: dict[str, str], r
 )
 def test_what_changes_the_meaning_is_a_difference(change: dict[str, str]) -> None:
     assert apart({**APACHES, **change}, AS_RENDERED)
+
+
+def test_blanks_that_are_all_the_difference_are_shown_in_quotes() -> None:
+    on_disk, rendered = ({**APACHES, "com.example.plugin": each} for each in ("a ", "a"))
+    assert apart(on_disk, rendered) == ("com.example.plugin (file: 'a ', rendered: 'a')",)
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "differs"),
+    [
+        ({"config.providers": "vault,secrets,"}, False),
+        ({"config.providers": "secrets, vault"}, True),
+        ({"config.providers": "secrets,vault "}, True),
+        ({"config.providers.secrets.class": "F "}, True),
+    ],
+)
+def test_of_a_config_provider_kafka_trims_neither_name_nor_class(on_disk: dict[str, str], differs: bool) -> None:
+    both = {**AS_RENDERED, "config.providers": "secrets,vault"}
+    assert bool(apart({**both, **on_disk}, both)) is differs
 
 
 def test_what_the_cluster_file_says_and_the_file_does_not_is_a_difference() -> None:

@@ -17,13 +17,13 @@ from kraft_runbook.cluster.adopted_file import render_adopted
 from kraft_runbook.cluster.adoption import Adopted, FoundBroker, Notes, WantedController, adopt
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.distributions import APACHE, DISTRIBUTIONS, distribution_of
+from kraft_runbook.cluster.known_properties import is_known
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import ClusterFileError, RunbookError
 from kraft_runbook.io.hosts.foreign_inventory import OWN, ForeignInventory, InventoryHost
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.rehearsal.known_properties import is_known
 
 OF_A_CONTROLLER = ("id", "port", "log_dir", "config_file", "service", "metrics_port", "rack", "bind_host")
 _BECOME_PASSWORDS = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")

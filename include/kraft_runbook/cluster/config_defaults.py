@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 
 from kraft_runbook.cluster.java_values import java_long, trim
+from kraft_runbook.cluster.known_properties import is_known
 
 LISTS: Mapping[str, str | None] = {
     "controller.quorum.bootstrap.servers": "",
@@ -305,8 +306,11 @@ _REFERENCE = "${"
 
 def one_spelling(key: str, value: str) -> str:
     """The value as ``ConfigDef.parseType`` reads it: blanks, also around the commas of a list, capitals of a boolean, a
-    number's sign and zeros. What Kafka would refuse stays as it is.
+    number's sign and zeros. What Kafka would refuse stays as it is. So does a key that Kafka does not define: plugins
+    are given the text of the file, with its blanks (``AbstractConfig.originals``).
     """
+    if not _is_parsed(key):
+        return value
     text = trim(value)
     if _REFERENCE in text:
         return text
@@ -318,6 +322,17 @@ def one_spelling(key: str, value: str) -> str:
         number = java_long(text)
         return text if number is None else str(number)
     return repr(float(text)) if key in FRACTIONS and _FRACTION.fullmatch(text) else text
+
+
+def _is_parsed(key: str) -> bool:
+    """Whether Kafka defines the key, or for a listener what stands after its name or after its mechanism's
+    (``AbstractConfig.valuesWithPrefixOverride``).
+    """
+    own = _OF_LISTENER.match(key)
+    if not own:
+        return is_known(key)
+    base = key[own.end() :]
+    return is_known(base) or is_known(base.partition(".")[2])
 
 
 def is_default(key: str, value: str) -> bool:

@@ -20,6 +20,7 @@ INTER_BROKER, BY_PROTOCOL, OF_CONTROLLERS = (
 )
 IBP, NEWEST = "inter.broker.protocol.version", {"3.9-IV0": "3.9"}
 ROLES, BOTH = "process.roles", ["broker", "controller"]
+CONNECT = "zookeeper.connect"
 LOG_DIRS, LOG_DIR = "log.dirs", "log.dir"
 DEFAULT_LISTENERS = "PLAINTEXT://:9092"
 DEFAULT_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
@@ -67,9 +68,10 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
     if "super.users" in found:
         found["super.users"] = ";".join(sorted({each.strip() for each in found["super.users"].split(";")} - {""}))
     if found.get(PROVIDERS):
-        found[PROVIDERS] = ",".join(sorted(set(listed(found[PROVIDERS]))))
-    if "zookeeper.connect" in found:
-        found["zookeeper.connect"] = ",".join(listed(found["zookeeper.connect"]))
+        found[PROVIDERS] = ",".join(sorted(_providers(found)))
+    if CONNECT in found:
+        servers, _, chroot = found[CONNECT].partition("/")  # as ConnectStringParser does
+        found[CONNECT] = ",".join(listed(servers)) + (f"/{chroot}" if chroot else "")
     return found
 
 
@@ -83,10 +85,12 @@ def alike(
     compares what the metadata log then has).
     """
     held, wanted = meaning(on_disk, newest_ibp=newest_ibp), meaning(rendered, newest_ibp=newest_ibp)
-    if SECRETS not in listed(held.get(PROVIDERS, "")):
+    if SECRETS not in _providers(held):
         wanted = {key: value for key, value in wanted.items() if not key.startswith(f"{PROVIDERS}.{SECRETS}.")}
-        if others := [each for each in listed(wanted.pop(PROVIDERS, "")) if each != SECRETS]:
+        if others := sorted(_providers(wanted) - {SECRETS}):
             wanted[PROVIDERS] = ",".join(others)
+        else:
+            wanted.pop(PROVIDERS, None)
     if not _of_controllers(held):
         own = _of_controllers(wanted)
         wanted[ADVERTISED] = ",".join(each for each in listed(wanted[ADVERTISED]) if each not in own)
@@ -106,6 +110,11 @@ def _of_controllers(known: Mapping[str, str]) -> list[str]:
     """The controller listeners that a file of this meaning advertises."""
     names = {each.upper() for each in listed(known.get(OF_CONTROLLERS, ""))}
     return [each for each in listed(known[ADVERTISED]) if each.partition("://")[0] in names]
+
+
+def _providers(known: Mapping[str, str]) -> set[str]:
+    """Their names, of which Kafka trims no blank (``AbstractConfig.instantiateConfigProviders``)."""
+    return set(known.get(PROVIDERS, "").split(",")) - {""}
 
 
 def _endpoints(value: str) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from kraft_runbook.cluster.class_keys import class_key
 from kraft_runbook.cluster.controller_settings import BY_KEY, CONTROLLER_TIMEOUT
+from kraft_runbook.cluster.known_properties import is_known
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, StandIn
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -22,7 +23,6 @@ from kraft_runbook.cluster.spec_nodes import Broker, Controller, ControllerListe
 from kraft_runbook.cluster.spec_parts import Authorizer, Deadlines, Kafka, Reach, ServiceManager, ZooKeeper
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused
-from kraft_runbook.rehearsal.known_properties import is_known
 
 FIRST_SEAT = 9001
 """From this id on the seats have the first ids that are free."""

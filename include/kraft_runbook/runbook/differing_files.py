@@ -40,7 +40,7 @@ def _listeners(text: str) -> list[tuple[str, str, str]]:
 
 def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:
     """The differing keys, with their values if these may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the
-    file)``.
+    file)``, ``c (file: '1 ', rendered: '1')``.
     """
     found = []
     for key in sorted(on_disk.keys() | rendered.keys()):
@@ -49,7 +49,10 @@ def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> t
         elif key not in on_disk:
             found.append(f"{key} (not in the file)")
         elif not is_hidden(key, on_disk[key], rendered[key]) and on_disk[key] != rendered[key]:
-            found.append(f"{key} (file: {on_disk[key]}, rendered: {rendered[key]})")
+            there, here = on_disk[key], rendered[key]
+            if there.strip() == here.strip():  # blanks at an end are seen in quotes alone
+                there, here = repr(there), repr(here)
+            found.append(f"{key} (file: {there}, rendered: {here})")
     return tuple(found)
 
 

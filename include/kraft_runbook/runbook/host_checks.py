@@ -359,8 +359,9 @@ def broker_files_are_as_rendered(
 
     Files are written whole, so a property that is not in the cluster file would be lost at the next restart. Compared
     is what they mean to Kafka: blanks, capitals of true and false, a key that only one side sets, to Kafka's default,
-    and what it derives where a file says nothing make no difference. A default that Kafka 4 changes, or that Java or a
-    system property decides, has to be set on both sides. Values of secrets are not compared.
+    and what it derives where a file says nothing make no difference. A key that Kafka does not define is compared as it
+    stands, since a plugin is given its blanks; the cluster file has none at a value's ends. A default that Kafka 4
+    changes, or that Java or a system property decides, has to be set on both sides. Values of secrets are not compared.
     """
     wrong, unread = [], []
     bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
