@@ -143,6 +143,7 @@ def test_secrets_are_names_and_a_provider_is_none() -> None:
     assert "config.providers.vault.param.secret" in notes
     assert "delegation.token.secret.key: write its value" in notes
     assert "no file tells how this tool itself logs in" in notes
+    assert "sasl.mechanism.controller.protocol under broker_properties" in notes
 
 
 PLUGINS = """

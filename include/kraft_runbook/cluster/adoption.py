@@ -28,6 +28,7 @@ from kraft_runbook.cluster.config_providers import (
 )
 from kraft_runbook.cluster.distributions import Distribution, distribution_of
 from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.mode_settings import CALLS_CONTROLLERS
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.cluster.node_properties import ID_GENERATION, MOST_RESERVED, ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.own_listeners import listeners_of, log_dirs_of
@@ -192,7 +193,8 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
         notes.add(
             "no file tells how this tool itself logs in: name it under broker_security, controller_security and"
             " zookeeper.security; and how the controllers' listener is secured (controller_listener,"
-            " controller_properties)"
+            f" controller_properties, and by which mechanism brokers call it: {CALLS_CONTROLLERS} under"
+            " broker_properties)"
         )
     return Adopted(data, secrets, notes.told())
 
