@@ -12,6 +12,7 @@ from labs import Lab
 
 from kraft_runbook.cli.app import main
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
+from kraft_runbook.cluster.controller_calls import CALLED_BY
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 from lab import ROOT
 
@@ -63,6 +64,8 @@ def completed(lab: Lab, directory: Path) -> tuple[Lab, Secrets]:
     own = yaml.safe_load(((lab.clusters or ROOT / "include" / "clusters") / "lab.yaml").read_text())
     data = {key: value for key, value in data.items() if key != "controller_defaults"}
     data |= {key: own[key] for key in UNTOLD if key in own}
+    asked = own["broker_properties"].get(CALLED_BY)
+    data["broker_properties"] |= {CALLED_BY: asked} if asked else {}
     data["zookeeper"] |= {key: own["zookeeper"][key] for key in ("security",) if key in own["zookeeper"]}
     proposed = dict(data.get("secrets") or {})
     data["secrets"] = {**{key: ref for key, ref in own["secrets"].items() if key not in proposed}, **proposed}
