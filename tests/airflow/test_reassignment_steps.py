@@ -55,9 +55,10 @@ from kraft_runbook.reassignment.throttles import (
 )
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.ending import not_done, prefer_leaders, verify_plan
-from kraft_runbook.steps.reassignment.files import RunFiles, files_of, saved_by
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
 from kraft_runbook.steps.reassignment.planning import plan_moves
+from kraft_runbook.steps.reassignment.saved_by_runs import saved_by
 from kraft_runbook.steps.reassignment.signed import require_signed
 from kraft_runbook.steps.reassignment.throttling import (
     list_what_moves,

@@ -33,7 +33,8 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.plan import without_made_anew
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
-from kraft_runbook.steps.reassignment.files import ORDERS, restorable
+from kraft_runbook.steps.reassignment.files import ORDERS
+from kraft_runbook.steps.reassignment.saved_by_runs import restorable
 
 
 class GoalName(StrEnum):

@@ -8,19 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.course import CoursePoint, and_then, course_of, course_to_list
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.procedures.demote_broker import read_orders
-from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.concurrency import Pace, pace_from_json
-from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
-from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
@@ -114,7 +110,7 @@ class RunFiles:
     @property
     def known(self) -> frozenset[TopicPartition]:
         """The partitions that there were when the plan was made. Raises Refused as ``plan`` does."""
-        return frozenset(_before_in(self.before, way_out="clear the task 'plan' with its downstream tasks"))
+        return frozenset(before_in(self.before, way_out="clear the task 'plan' with its downstream tasks"))
 
     def may_move(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the plan names one of these partitions, without reading all that the run keeps, which may be large.
@@ -149,7 +145,7 @@ class RunFiles:
 
     def plan(self) -> ReassignmentPlan:
         """Raises Refused where it is gone or was changed."""
-        return _plan_in(self.directory / PLAN, way_out="clear the task 'plan' with its downstream tasks")
+        return plan_in(self.directory / PLAN, way_out="clear the task 'plan' with its downstream tasks")
 
     def earlier_plans(self) -> tuple[Path, ...]:
         """Those that the present plan took the place of after the run had saved what was there: the oldest first."""
@@ -336,7 +332,8 @@ def files_of(run: Run) -> RunFiles:
     return RunFiles(files_of_all(run.state) / run.name)
 
 
-def _plan_in(path: Path, *, way_out: str) -> ReassignmentPlan:
+def plan_in(path: Path, *, way_out: str) -> ReassignmentPlan:
+    """The plan that a run kept there. Raises Refused where it is gone or was changed."""
     try:
         return plan_from_dict(json.loads(path.read_text()))
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -353,60 +350,9 @@ def _disk_plan_in(path: Path) -> DiskPlan:
         ) from None
 
 
-def _before_in(path: Path, *, way_out: str) -> Assignment:
+def before_in(path: Path, *, way_out: str) -> Assignment:
+    """The assignment that a run's plan found, kept there. Raises Refused where it can't be read."""
     try:
         return from_json(path.read_text(), source=str(path))
     except OSError as error:
         raise Refused(f"{path} can't be read: {error}", way_out=way_out) from None
-
-
-def kept_orders(name: str, state: Path) -> KeptOrders | None:
-    """The orders from before, of a run of this name that demoted brokers; None where it did not. Raises Refused where
-    they can't be read.
-    """
-    return read_orders(RunFiles(files_of_all(state) / name).orders) if name and "/" not in name else None
-
-
-def saved_by(name: str, state: Path) -> Path:
-    """Where a run of this name saved what was there before it. Raises Refused where none did."""
-    return file_of_run(name, state, SAVED, did="saved an assignment")
-
-
-def restorable(path: Path) -> SavedState:
-    """What a run saved there (``saved.json``), of the partitions alone that it planned to move: each as the first plan
-    found it that names it, with the id that its topic had then. Of a topic that was made anew between two plans, what
-    the later ones found. The plans that the run may have begun lie beside it. Where it kept one alone, it may have
-    moved by another before, which the present one was written over: what it saved of that one's topics and the present
-    plan found elsewhere was its own as well. Raises Refused where one of the files can't be read.
-    """
-    saved, files = read_state(path), RunFiles(path.parent)
-    way_out = "let it lie beside what the run saved, untouched, as in the run's directory"
-    assignment: dict[TopicPartition, Replicas] = {}
-    ids: dict[str, str] = {}
-    earlier = files.earlier_plans()
-    if not earlier:
-        ids |= saved.topic_ids
-        mine = {p: replicas for p, replicas in saved.assignment.items() if p.topic in ids}
-        found = _before_in(files.before, way_out=way_out)
-        assignment |= {p: replicas for p, replicas in mine.items() if found.get(p, replicas) != replicas}
-    for each in (*earlier, files.directory / PLAN):
-        plan = _plan_in(each, way_out=way_out)
-        anew = plan.made_anew(ids)
-        assignment = {**plan.present, **{p: r for p, r in assignment.items() if p.topic not in anew}}
-        ids |= plan.topic_ids
-    return replace(saved, assignment=assignment, topic_ids=ids)
-
-
-def file_of_run(name: str, state: Path, *any_of: str, did: str) -> Path:
-    """The first of these files that the run of this name has. ``did``: what leaves such a file, in words. Raises
-    Refused where there is none, with the names of the runs that have one.
-    """
-    places = [files_of_all(state) / name / file for file in any_of] if name and "/" not in name else []
-    found = next((each for each in places if each.is_file()), None)
-    if found is None:
-        known = sorted({each.parent.name for file in any_of for each in files_of_all(state).glob(f"*/{file}")})
-        raise Refused(
-            f"no run named {name!r} {did}",
-            way_out=f"name one of: {', '.join(known) or '(there is none)'}",
-        )
-    return found

@@ -26,8 +26,9 @@ from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED, rate_t
 from kraft_runbook.steps.reassignment.disks import disk_runs, how_to_undo
 from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs
 from kraft_runbook.steps.reassignment.ending import STARTED
-from kraft_runbook.steps.reassignment.files import DISKS, SAVED, RunFiles, file_of_run
+from kraft_runbook.steps.reassignment.files import DISKS, SAVED, RunFiles
 from kraft_runbook.steps.reassignment.looks import settled_look
+from kraft_runbook.steps.reassignment.saved_by_runs import file_of_run
 from kraft_runbook.steps.reassignment.waiting import when
 from kraft_runbook.steps.run import NothingToDo, Run
 

@@ -31,7 +31,7 @@ from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
 from kraft_runbook.steps.demotions import forget, has_demoted, kept_by
-from kraft_runbook.steps.reassignment.files import kept_orders, restorable, saved_by
+from kraft_runbook.steps.reassignment.saved_by_runs import kept_orders, restorable, saved_by
 from kraft_runbook.steps.run import Run
 
 
