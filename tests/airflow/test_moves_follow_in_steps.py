@@ -23,7 +23,7 @@ from kraft_runbook.reassignment.concurrency import BrokerLoad, Load, Pace
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.moving import move_on
-from kraft_runbook.steps.reassignment.planning import plan_moves
+from kraft_runbook.steps.reassignment.planning import plan_moves, shows_plan
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook.steps.reassignment.wanted import asks_for_goal
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
@@ -175,15 +175,34 @@ def test_without_bounds_the_form_says_how_many(form: int | None, moves: int, sce
     assert (wanted.most_moves, wanted.limits(scene.cluster.observe()).moves) == (moves, moves)
 
 
-def test_a_throttle_must_let_as_many_end_as_may_go_on_at_once(scene: Follows) -> None:
+def test_no_more_go_on_at_once_than_the_throttle_lets_end_and_idle_brokers_change_nothing(scene: Follows) -> None:
     """One copy at a time would end, two would not."""
     scene.now, scene.wanted = look(), replace(scene.wanted, throttle=3 * MB)
     scene.later = look(at=5.0, sizes={A: 15 * MB, B: 15 * MB})
+    plan_moves(scene.run, asks=scene.asks)
+    said = "at 3 MB/s a broker no more than 1 copies go on at once at each, instead of 2: with more, broker 1: its "
+    assert scene.said() == [next(each for each in scene.cluster.told if each.startswith(said))]
+    (exhibit,) = shows_plan(scene.run).exhibits
+    assert f"- {said}" in exhibit.rendered
+    scene.wait = move(scene)
+    assert scene.done == [("throttle", 3 * MB), ("list", ["a-0"]), ("start", [A])]
+    assert (scene.wait.limits.moves, scene.wait.most) == (1, 1)
+    scene.now = scene.later = look(ongoing=MOVING)
+    assert [scene.looks() for _ in range(5)] == [""] * 5
+    scene.files.keep_throttle(9 * MB)  # lets both end
+    scene.wait = move(scene)
+    assert scene.files.most_at_once(9 * MB) is None and scene.files.throttles.rate == 9 * MB
+    assert scene.looks() == MORE
+
+
+def test_a_throttle_under_which_not_even_one_at_a_time_would_end_is_refused_with_both_rates(scene: Follows) -> None:
+    scene.now, scene.wanted = look(), replace(scene.wanted, throttle=MB)
+    scene.later = look(at=5.0, sizes={A: 15 * MB, B: 15 * MB})
     with pytest.raises(Refused, match="would never let it end") as refused:
         plan_moves(scene.run, asks=scene.asks)
-    assert "at most 1 a broker" in refused.value.way_out
-    scene.wanted = replace(scene.wanted, follows=BOUNDS.within(1))
-    assert plan_moves(scene.run, asks=scene.asks)["copies"] == 2
+    assert refused.value.way_out == (
+        "give a throttle well above 4.0 MB/s, or none; above 2.0 MB/s fewer copies at once would end"
+    )
 
 
 def test_the_trigger_keeps_to_the_forms_number(scene: Follows, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,7 @@ from kraft_runbook.reassignment.throttles import (
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.ending import not_done, prefer_leaders, verify_plan
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.judged_rate import require_an_end
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
 from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.saved_by_runs import saved_by
@@ -63,7 +64,6 @@ from kraft_runbook.steps.reassignment.signed import require_signed
 from kraft_runbook.steps.reassignment.throttling import (
     list_what_moves,
     put_throttles_back,
-    require_an_end,
     set_throttle,
     throttle,
 )
@@ -508,6 +508,36 @@ def test_a_rate_that_was_written_before_anything_moves_is_judged_too(scene: Scen
     with pytest.raises(Refused, match="would never let it end"):
         set_throttle(scene.run, asks=scene.asks)
     assert not scene.done
+
+
+@pytest.mark.parametrize("both_move", [False, True])
+def test_while_data_moves_a_rate_counts_for_all_that_is_copied_and_lets_fewer_begin(
+    scene: Scene, both_move: bool
+) -> None:
+    """At 3 MB/s one copy would end, and two would not: no copy that has begun is taken back."""
+    moving = {A: MOVING[A], B: Ongoing((*PLAN.target[B], 1), (3,), (1,))}
+    scene.now = look(ongoing=moving if both_move else MOVING)
+    scene.later = look(at=5.0, sizes={A: 15 * MB, B: 15 * MB}, ongoing=scene.now.placement.ongoing)
+    files, scene.wanted = files_of(scene.run), replace(scene.wanted, throttle=5 * MB)
+    files.will_throttle(RunThrottles((5 * MB,)))
+    files.keep_throttle(3 * MB)
+    wait = move(scene)
+    assert files.throttles.rate == (5 * MB if both_move else 3 * MB)
+    assert scene.told()[1:] == (["throttle refused"] if both_move else ["moves at once", "throttled"])
+    assert ("start", [B]) not in scene.done and wait.limits.moves == (20 if both_move else 1)
+
+
+def test_the_dry_run_lists_no_more_at_once_than_the_throttle_lets_end(scene: Scene) -> None:
+    scene.wanted = replace(scene.wanted, throttle=3 * MB, partitions=5)
+    scene.later = look(at=5.0, sizes={A: 15 * MB, B: 15 * MB})
+    plan(scene)
+    scene.later, seen = None, list[int]()
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    does = would.do
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    vars(would)["do"] = lambda *given, would: seen.append(len(would)) or does(*given, would=would)
+    rehearse_moves(run_in(scene.context, would), asks=scene.asks)
+    assert seen == [1, 1]
 
 
 @pytest.mark.parametrize("does", [save, set_throttle, move_on, prefer_leaders])

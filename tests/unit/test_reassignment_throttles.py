@@ -21,6 +21,7 @@ from kraft_runbook.reassignment.throttles import (
     LEADER_RATE,
     Former,
     OfMove,
+    Speeds,
     at_once,
     cannot_end,
     entries_of,
@@ -147,10 +148,15 @@ def test_only_what_moves_at_once_counts_and_how_many_may_is_told() -> None:
     """8 partitions with 0.1 MB/s each and a throttle of 0.6 MB/s (measured: one at a time they end)."""
     produced = {3: fast(*[100_000.0] * 8)}
     assert cannot_end(600_000, produced, {}, 8) and not cannot_end(600_000, produced, {}, 3)
-    assert most_at_once(600_000, produced, {}, 8) == most_at_once(600_000, produced, {}, 20) == 3
     assert least_rate(produced, {}, 3) == 500_000
-    assert most_at_once(600_000, produced, {1: fast(*[200_000.0] * 8)}, 20) == 2, "the leader sends what is read"
-    assert most_at_once(150_000, produced, {}, 20) == 0
+
+    def most(rate: int, moves: int, read: Speeds | None = None) -> int:
+        return most_at_once(lambda count: cannot_end(rate, produced, read or {}, count), moves)
+
+    assert most(600_000, 8) == most(600_000, 20) == 3
+    assert most(600_000, 20, {1: fast(*[200_000.0] * 8)}) == 2, "the leader sends what is read"
+    assert most(600_000, 2) == 2 and most(6_000_000, 20) == 20, "no more than may go on"
+    assert most(150_000, 20) == 0
     assert at_once({1: fast(3, 2, 1)}, 2) == {1: 5}
 
 

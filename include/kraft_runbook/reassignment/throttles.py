@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -283,11 +283,11 @@ def least_rate(produced_by_move: Speeds, read_by_move: Speeds, moves: int, most:
     return max(max(produced.values(), default=0.0) / LEAST_OF_RATE, max(read.values(), default=0.0))
 
 
-def most_at_once(rate: int, produced: Speeds, read: Speeds, moves: int, most: int | None = None) -> int:
-    """How many moves at once, of a broker, this rate lets end; fewer than ``moves``, which it does not. 0: not one."""
-    longest = max((len(each) for speeds in (produced, read) for each in speeds.values()), default=0)
-    tries = range(1, min(moves, longest + 1))
-    return bisect_left(tries, True, key=lambda count: bool(cannot_end(rate, produced, read, count, most)))
+def most_at_once(slow: Callable[[int], Collection[str]], moves: int) -> int:
+    """How many moves at once, of a broker, would end, and no more than ``moves``. 0: not one. ``slow``: why so many
+    would not.
+    """
+    return bisect_left(range(1, moves + 1), True, key=lambda count: bool(slow(count)))
 
 
 def rate_that_keeps_up(rate: int, gaps: Sequence[int], seconds: float) -> int:

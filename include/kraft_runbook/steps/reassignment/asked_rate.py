@@ -33,7 +33,9 @@ class Throttle(Protocol):
         """Whether the brokers have it, or one that a person has set since."""
 
     def require_an_end(self, rate: int) -> None:
-        """Raises Refused for a rate under which the copies would never catch up."""
+        """Keeps how many copies at once it lets end, where that is fewer than may go on (``judged_rate``). Raises
+        Refused for a rate under which the copies would never catch up.
+        """
 
     def set(self, rate: int) -> None:
         """Note it, set it, and put that on record."""

@@ -150,9 +150,11 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         if reading.stage is PlanStage.AS_PLANNED:
             run.journal.record(Moves(what="ended", partitions=len(reading.there), told=str(reading)))
             return {"there": len(reading.there), "gone": len(reading.gone)}
-        at_once = take_up(run, wanted.follows) if wanted.follows else at_once
         if not standing(run.journal.records(), MOVE).begun:
             run.signatures.begins(MOVE)
+        change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
+        wanted = wanted.at_most(files.most_at_once(files.disk_rate.rate))
+        at_once = take_up(run, wanted.follows) if wanted.follows else wanted.most_moves
         batch, no_room = next_moves(reading, at_once, wanted.order), without_room(reading)
         undo = how_to_undo(run.spec.name)
         ends = reading.ends
@@ -160,7 +162,6 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         held = held_back(run.cluster, files, wanted.hours, could=could, undo=undo)
         if held:
             batch = ends
-        change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
         in_part: CopiedInPart | None = None
         if batch:
             try:

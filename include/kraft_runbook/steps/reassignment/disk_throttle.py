@@ -18,7 +18,7 @@ from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
 from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
 from kraft_runbook.steps.reassignment.files import DISK_RATE, DISKS, DiskRate, RunFiles, files_of
-from kraft_runbook.steps.reassignment.throttling import require_copies_end
+from kraft_runbook.steps.reassignment.judged_rate import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
 

@@ -35,8 +35,8 @@ from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.reassignment.ending import PLANNED, leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import DISKS, RunFiles, files_of, files_of_all
+from kraft_runbook.steps.reassignment.judged_rate import require_copies_end
 from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
-from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
 
@@ -99,16 +99,16 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     if not plan.moves:
         said = (f"{plan.goal}: nothing is to move between disks", *plan.notes, *strays.values())
         leave_with_nothing_to_do(run, "; ".join(said))
+    throttle = asks_how_fast(run).throttle
     notes = (
         *plan.notes,
         *(strays[b] for b in plan.brokers if b in strays),
         *known_faults(run.cluster.settled(), plan.brokers),
         *own_rates(run.cluster.ask(copy_settings, plan.brokers)),
+        *(() if throttle is None else require_copies_end(run, plan.moves, throttle)),
     )
     topics = {m.partition.topic for m in plan.moves}
     plan = replace(plan, notes=notes, topic_ids={topic: each for topic, each in ids.items() if topic in topics})
-    if (throttle := asks_how_fast(run).throttle) is not None:
-        require_copies_end(run, plan.moves, throttle)
     shown = plan.preview(logs, throttle=throttle).render_markdown() + shown_hours(asks_how_fast(run).hours)
     files = files_of(run)
     files.store_disk_plan(plan, begun=any(told.gate == MOVE for _, told in of_kind(run.journal.records(), Begins)))

@@ -20,7 +20,7 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
-PLAN, PACE, COURSE = "plan.json", "pace.json", "course.json"
+PLAN, PACE, COURSE, MOST_AT_ONCE = "plan.json", "pace.json", "course.json", "most_at_once.json"
 DISKS, DISK_RATE = "disks.json", "disk_rate.json"
 RESTS, RESTS_SECONDS = "rests", 1800.0
 """So long after its last word a run is taken for one that rests: its task says it anew at least every 10 minutes."""
@@ -217,6 +217,23 @@ class RunFiles:
             return path.read_text() if time.time() - path.stat().st_mtime < RESTS_SECONDS else ""
         except OSError:
             return ""
+
+    def most_at_once(self, rate: int | None) -> int | None:
+        """How many copies at once, at a broker, a throttle of so many bytes a second lets end (``judged_rate``); None:
+        as many as the run may have.
+        """
+        return self._most_at_once().get(str(rate))
+
+    def keep_most_at_once(self, rate: int, moves: int | None) -> None:
+        """By the rate: one that is asked for and not set yet changes nothing for the one in force."""
+        kept = {**self._most_at_once(), str(rate): moves}
+        write_private(self.directory / MOST_AT_ONCE, json.dumps(kept))
+
+    def _most_at_once(self) -> dict[str, int | None]:
+        try:
+            return dict(json.loads((self.directory / MOST_AT_ONCE).read_text()))
+        except (OSError, ValueError, TypeError):
+            return {}
 
     @property
     def pace(self) -> Pace | None:

@@ -96,6 +96,7 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     if not standing(run.journal.records(), MOVE).begun:
         run.signatures.begins(MOVE)
     change_throttle(run, plan, look, wanted)
+    wanted = wanted.at_most(files.most_at_once(files.throttles.rate))
     limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
     now, next_ones, no_room = batch_with_room(plan, look, limits, listed=partial(listed_by_others, run))
     look, copying = replace(look, placement=now), now.copying
@@ -159,7 +160,9 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
 
 def rehearse_moves(run: Run, *, asks: Asks) -> None:
     """Batch after batch, as if each had ended before the next."""
-    plan, limits = files_of(run).plan(), asks(run).limits(run.cluster.observe())
+    files, wanted = files_of(run), asks(run)
+    wanted = wanted.at_most(files.most_at_once(files.wanted_throttle(wanted.throttle)))
+    plan, limits = files.plan(), wanted.limits(run.cluster.observe())
     look, _ = run.cluster.ask(look_at_plan, plan)
     for batch in batches(plan, look.placement, limits):
         run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(batch))

@@ -21,8 +21,8 @@ from kraft_runbook.reassignment.refusals import require_no_refusal
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.reassignment.judged_rate import require_an_end
 from kraft_runbook.steps.reassignment.looks import settled_look
-from kraft_runbook.steps.reassignment.throttling import require_an_end
 from kraft_runbook.steps.reassignment.wanted import Asks, Wanted, forget_what_is_back
 from kraft_runbook.steps.run import Run
 
@@ -47,10 +47,9 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
     if plan.is_empty:
         forget_what_is_back(run, wanted)
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move, the cluster is as wanted")
-    if wanted.throttle is not None:
-        require_an_end(run, plan, look, wanted.throttle, wanted)
+    fewer = () if wanted.throttle is None else require_an_end(run, plan, look, wanted.throttle, wanted)
     ids = run.cluster.ask(topic_ids, {p.topic for p in plan.target})
-    plan = replace(plan, topic_ids=ids)
+    plan = replace(plan, topic_ids=ids, notes=(*plan.notes, *fewer))
     preview = make_preview(plan, look.placement, throttle=wanted.throttle)
     shown = preview.render_markdown() + shown_hours(wanted.hours)
     files.store_plan(plan, look.placement.present)

@@ -9,9 +9,7 @@ from typing import Any
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
-from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.procedures.move_between_disks import copy_settings, look_at_disks
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
 from kraft_runbook.procedures.throttle_replication import (
     list_moves,
@@ -21,12 +19,6 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.disk_rates import (
-    CopySettings,
-    own_rates_of_copies_that_cannot_end,
-    produced_into_copies,
-)
-from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.reassignment.list_room import Listed
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -35,14 +27,7 @@ from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import (
     RATES,
     Former,
-    Speeds,
-    cannot_end,
     entries_of,
-    least_rate,
-    most_at_once,
-    own_rates_that_cannot_end,
-    produced_into,
-    read_from_leaders,
     throttled_lists,
 )
 from kraft_runbook.steps.handle import Act
@@ -56,16 +41,13 @@ from kraft_runbook.steps.reassignment.asked_rate import (
 )
 from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, still_throttling
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.judged_rate import require_an_end
 from kraft_runbook.steps.reassignment.looks import patiently, settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.wanted import Asks, Wanted, asks_how_fast
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
 from kraft_runbook.steps.run import Run
 
 log = logging.getLogger(__name__)
-
-PRODUCED_SECONDS = 5.0
-"""Between the two looks that tell what is produced."""
-
 
 PUT_BACK = Act("put throttles back")
 THROTTLED = "throttle the moves to"
@@ -74,61 +56,6 @@ THROTTLED = "throttle the moves to"
 def throttled(rate: int) -> Act:
     """The act of setting this rate, in bytes a second a broker."""
     return Act(f"{THROTTLED} {rate_text(rate)}")
-
-
-def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: int, wanted: Wanted) -> None:
-    """Raise Refused for a throttle under which the copies would never catch up with what is produced now. Moves that
-    have ended don't count: no throttle holds for them. ``look``: with the sizes of the plan's partitions, made just
-    now; ``wanted``: how many copies, and how many bytes of them, a broker moves at once.
-    """
-    run.cluster.pause(PRODUCED_SECONDS)
-    later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
-    still = [move for move in plan.moves if not look.placement.holds(move)]
-    grown = still, look.placement.sizes, later.placement.sizes, later.at - look.at
-    produced = produced_into(*grown)
-    read = read_from_leaders(*grown, later.seen)
-    most = wanted.most_moves, wanted.bytes
-    own = run.cluster.ask(read_throttles, ()).of_brokers
-    if slow := own_rates_that_cannot_end(own, produced, read, *most):
-        raise _own_rates_refused(slow)
-    refuse_what_cannot_end(rate, produced, read, *most)
-
-
-def require_copies_end(run: Run, moves: Collection[DiskMove], rate: int) -> None:
-    """The same of copies between disks. What is produced into those replicas counts that a broker copies at the same
-    time (``produced_into_copies``). Where a broker has a rate of its own, that one is judged, and not this one.
-    """
-    brokers, most = {each.broker for each in moves}, asks_how_fast(run).most_moves
-    before, at = run.cluster.ask(look_at_disks, brokers), run.cluster.now()
-    run.cluster.pause(PRODUCED_SECONDS)
-    after, seconds = run.cluster.ask(look_at_disks, brokers), run.cluster.now() - at
-    settings = run.cluster.ask(copy_settings, brokers)
-    produced = produced_into_copies(moves, before, after, seconds, settings)
-    if slow := own_rates_of_copies_that_cannot_end(settings, produced, most):
-        raise _own_rates_refused(slow)
-    without = {b: each for b, each in produced.items() if settings.get(b, CopySettings()).rate is None}
-    refuse_what_cannot_end(rate, without, {}, most)
-
-
-def _own_rates_refused(slow: Sequence[str]) -> Refused:
-    return Refused(
-        f"the throttle would never let it end: {some(slow, between='; ')}",
-        way_out="remove what another tool left (kafka-configs --entity-type brokers --entity-name N --alter"
-        " --delete-config), or raise it, then clear this task",
-    )
-
-
-def refuse_what_cannot_end(rate: int, produced: Speeds, read: Speeds, moves: int, most: int | None = None) -> None:
-    """Raise Refused for a rate that would never let the copies end (``throttles.cannot_end``), with the one that would
-    do.
-    """
-    if reasons := cannot_end(rate, produced, read, moves, most):
-        least, fewer = least_rate(produced, read, moves, most) / 1e6, most_at_once(rate, produced, read, moves, most)
-        raise Refused(
-            f"the throttle would never let it end: {some(reasons, between='; ')}",
-            way_out=f"give a throttle well above {least:,.1f} MB/s, or none"
-            + (f"; or let fewer moves go on at once: at most {fewer} a broker" if fewer else ""),
-        )
 
 
 def set_throttle(run: Run, *, asks: Asks) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.operation_settings import Concurrency
@@ -57,6 +57,13 @@ class HowFast:
     def first_moves(self) -> int:
         """With how many at once a run begins."""
         return first_pace(self.follows).moves if self.follows else self.most_moves
+
+    def at_most(self, moves: int | None) -> Self:
+        """The same with no more copies at once than so many; None: as many."""
+        if moves is None:
+            return self
+        follows = self.follows.within(moves) if self.follows else None
+        return replace(self, moves=min(self.moves or moves, moves), follows=follows)
 
 
 @dataclass(frozen=True, slots=True)
