@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import all_cordoned, total_bytes
-from kraft_runbook.cluster.naming import by_number, name_ids, nodes, some
+from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
 from kraft_runbook.reassignment.demotion import demoted_orders, lead_nothing, orders_given_back
@@ -30,12 +30,12 @@ from kraft_runbook.reassignment.goals import (
     SetReplicationFactor,
     Topics,
 )
-from kraft_runbook.reassignment.leader_flow import even_leaders, put_first
+from kraft_runbook.reassignment.leader_flow import even_leaders
 from kraft_runbook.reassignment.placement import Placement, brokers_of, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.plan_of_sets import emptied, ground_of, in_orders, planned
 from kraft_runbook.reassignment.racks import Ground, RackRule, rack_sizes
 from kraft_runbook.reassignment.replica_flow import even_flow, frugal_flow, group_by_replicas
-from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
 from kraft_runbook.runbook.telling import Tell, nobody
 
@@ -97,7 +97,7 @@ def _to_target(
     wanted = {p: replicas for p, replicas in target.items() if scope is None or p in scope}
     left_out = sum(p not in placement.present for p in target) if scope is not None else 0
     notes = (f"{left_out} saved partitions no longer exist and are left out",) if left_out else ()
-    return _plan(what, placement, wanted, bound=None, notes=notes)
+    return planned(what, placement, wanted, bound=None, notes=notes)
 
 
 def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[int]:
@@ -121,45 +121,16 @@ def _require_known(named: Collection[int], placement: Placement) -> None:
         )
 
 
-def _ground(placement: Placement, brokers: Collection[int], factors: Collection[int]) -> Ground:
-    if not brokers:
-        raise Refused("no live broker is left that may hold replicas", way_out="start brokers, or drain fewer")
-    largest = max(factors)
-    if largest > len(brokers):
-        raise Refused(
-            f"{largest} replicas do not fit on {len(brokers)} brokers ({name_ids(brokers)})",
-            way_out="let more brokers take part, or lower the replication factor first",
-        )
-    racks = racks_of(brokers, placement.racks)
-    return Ground(racks, rack_sizes(racks))
-
-
 def _even_in_count(
     goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, keep_order: bool, tell: Tell
 ) -> ReassignmentPlan:
-    ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
+    ground = ground_of(placement, brokers, {len(replicas) for replicas in scope.values()})
     groups = group_by_replicas(scope, by_first=False)
     tell("replicas by broker")
     sets = spread_topics(scope, even_flow(groups, ground), ground, {}, tell)
     tell("leaders")
-    target = _ordered(scope, sets, ground, leaders_of=scope, fixed_leaders=keep_order)
-    return _plan(str(goal), placement, target, bound=None, notes=_emptied(goal, placement, scope))
-
-
-def _emptied(goal: Goal, placement: Placement, touched: Assignment) -> tuple[str, ...]:
-    """A broker that does not run and was not named holds nothing of these partitions afterwards: nobody may have meant
-    that.
-    """
-    named = set(goal.brokers) if isinstance(goal, DrainBrokers | ReplaceLost) else set()
-    if isinstance(goal, ReplaceLost) and not named:
-        return ()
-    emptied = brokers_of(touched) - placement.live - named
-    held = replicas_by_broker(touched) if emptied else {}
-    return tuple(
-        f"broker {broker} does not run: {held[broker]:,} of its replicas go, and what is needed of them is made anew"
-        " elsewhere. Start it first where it is to keep them"
-        for broker in sorted(emptied)
-    )
+    target = in_orders(scope, sets, ground, leaders_of=scope, fixed_leaders=keep_order)
+    return planned(str(goal), placement, target, bound=None, notes=emptied(goal, placement, scope))
 
 
 def _drained(
@@ -209,14 +180,14 @@ def _drained_by_bytes(
     found = drain_bytes(scope, placement.sizes, ground, goal.brokers, _widths(goal.measure, placement, brokers))
     _require_drained(goal, {**scope, **found.sets})
     tell("leaders")
-    target = _ordered(
+    target = in_orders(
         {p: scope[p] for p in found.sets},
         found.sets,
         ground,
         leaders_of={p: replicas for p, replicas in placement.present.items() if p not in found.sets},
         fixed_leaders=True,
     )
-    return _plan(str(goal), placement, target, bound=found.bound, unit="bytes")
+    return planned(str(goal), placement, target, bound=found.bound, unit="bytes")
 
 
 def _require_drained(goal: DrainBrokers, held: Mapping[TopicPartition, Collection[int]]) -> None:
@@ -273,16 +244,16 @@ def _frugal(
     None: what the flow moves is the least, since it is exact.
     """
     if not touched:
-        return _plan(str(goal), placement, {}, bound=0)
-    ground = _ground(placement, brokers, [factor] if factor else {len(replicas) for replicas in touched.values()})
+        return planned(str(goal), placement, {}, bound=0)
+    ground = ground_of(placement, brokers, [factor] if factor else {len(replicas) for replicas in touched.values()})
     others = {p: replicas for p, replicas in placement.present.items() if p not in touched}
     fixed = {b: count for b, count in replicas_by_broker(others).items() if b in ground.racks}
     tell("replicas by broker")
     dealt = frugal_flow(group_by_replicas(touched, factor, by_first=True), ground, fixed)
     sets = spread_topics(touched, dealt, ground, others, tell, keep_first=True)
     tell("leaders")
-    target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
-    return _plan(str(goal), placement, target, bound=bound, notes=_emptied(goal, placement, touched))
+    target = in_orders(touched, sets, ground, leaders_of=others, fixed_leaders=True)
+    return planned(str(goal), placement, target, bound=bound, notes=emptied(goal, placement, touched))
 
 
 def _even_in_bytes(
@@ -302,8 +273,10 @@ def _even_in_bytes(
     if isinstance(goal, DrainBrokers):
         _require_drained(goal, {**scope, **found.sets})
     tell("leaders")
-    target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order)
-    notes = list(_emptied(goal, placement, scope))
+    target = in_orders(
+        {p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order
+    )
+    notes = list(emptied(goal, placement, scope))
     if found.outside:
         listed = ", ".join(f"{broker}: {load:,} bytes" for broker, load in sorted(found.outside.items()))
         notes.append(
@@ -315,7 +288,7 @@ def _even_in_bytes(
             f"{found.moved / found.bound:.2f} times what must move: replicas move whole and within the rack rule, and"
             " nothing lighter was found"
         )
-    return _plan(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
+    return planned(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
 
 
 def _widths(measure: Measure, placement: Placement, brokers: Collection[int]) -> Mapping[int, float] | None:
@@ -339,13 +312,13 @@ def _ground_with_sizes(placement: Placement, scope: Assignment, brokers: list[in
             "no broker said how large its replicas are, so bytes can't be evened out",
             way_out="let this tool's identity describe the cluster (DescribeLogDirs), or even out replicas",
         )
-    return _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
+    return ground_of(placement, brokers, {len(replicas) for replicas in scope.values()})
 
 
 def _demoted(goal: DemoteBrokers, placement: Placement, scope: Assignment) -> ReassignmentPlan:
     _require_known(goal.brokers, placement)
     orders = demoted_orders(goal.brokers, placement, scope)
-    plan = _plan(str(goal), placement, orders, bound=0)
+    plan = planned(str(goal), placement, orders, bound=0)
     # One that a demoted broker leads in its stead is in the plan for its leader, though its order is as wanted.
     led = {p: order for p, order in orders.items() if p not in plan.target and placement.leaders.get(p) in goal.brokers}
     spared = [b for b in lead_nothing(goal.brokers, placement) if any(b in each for each in orders.values())]
@@ -363,64 +336,8 @@ def _order_given_back(goal: GiveBackOrder, placement: Placement, scope: Assignme
         f"{len(left)} partitions have another order or other replicas by now than the demotion gave them, and are left:"
         f" {some(left, SAMPLE)}",
     )
-    return _plan(str(goal), placement, wanted, bound=0, notes=notes if left else ())
+    return planned(str(goal), placement, wanted, bound=0, notes=notes if left else ())
 
 
 def _leaders_alone(goal: EvenLeaders, placement: Placement, scope: Assignment) -> ReassignmentPlan:
-    return _plan(str(goal), placement, even_leaders(scope, {}, moved=frozenset(), leaderless=frozenset()), bound=0)
-
-
-def _ordered(
-    present: Assignment,
-    sets: Mapping[TopicPartition, frozenset[int]],
-    ground: Ground,
-    *,
-    leaders_of: Assignment,
-    fixed_leaders: bool = False,
-) -> dict[TopicPartition, Replicas]:
-    """Sets as lists: in the present order, with leaders even. ``leaders_of``: the other partitions whose leaders
-    count; ``fixed_leaders``: a leader that stays goes on leading, and only those that go are replaced.
-    """
-    moved = {
-        p: in_order(replicas, sets[p], ground.racks)
-        for p, replicas in present.items()
-        if p in sets and sets[p] != set(replicas)
-    }
-    # A leader that stays is the one to keep, wherever the move put it.
-    kept = {p: put_first(order, present[p][0]) if present[p][0] in order else order for p, order in moved.items()}
-    leaderless = frozenset(p for p, order in kept.items() if present[p][0] not in order)
-    if fixed_leaders:
-        staying = {p: order for p, order in kept.items() if p not in leaderless}
-        led = {p: kept[p] for p in kept if p in leaderless}
-        others = {p: replicas for p, replicas in leaders_of.items() if p not in leaderless}
-        return staying | even_leaders(led, {**others, **staying}, moved=leaderless, leaderless=leaderless)
-    return even_leaders({**leaders_of, **kept}, {}, moved=frozenset(moved), leaderless=leaderless)
-
-
-def _plan(
-    what: str,
-    placement: Placement,
-    wanted: Assignment,
-    *,
-    bound: int | None,
-    unit: str = "replicas",
-    notes: tuple[str, ...] = (),
-) -> ReassignmentPlan:
-    """What differs of what is wanted. ``bound`` None: every copy of these is needed."""
-    target = {p: replicas for p, replicas in wanted.items() if placement.present.get(p) != replicas}
-    present = {p: placement.present.get(p, ()) for p in target}
-    copied = {p: len(set(replicas) - set(present[p])) for p, replicas in target.items()}
-    weigh = placement.size if unit == "bytes" else (lambda _: 1)
-    copies = sum(count * weigh(p) for p, count in copied.items())
-    return ReassignmentPlan(
-        what,
-        present,
-        target,
-        copies,
-        copies if bound is None else bound,
-        unit,
-        notes,
-        changes_replication_factor=any(p in placement.present and len(r) != len(present[p]) for p, r in target.items()),
-        sizes={p: placement.size(p) for p in target},
-        min_isr={topic: placement.min_isr[topic] for topic in {p.topic for p in target} & placement.min_isr.keys()},
-    )
+    return planned(str(goal), placement, even_leaders(scope, {}, moved=frozenset(), leaderless=frozenset()), bound=0)
