@@ -208,6 +208,19 @@ def test_a_rate_that_the_broker_has_of_its_own_is_judged_and_not_the_one_of_the_
         assert "its own replica.alter.log.dirs.io.max.bytes.per.second=50,000,000 counts there" in exhibit.rendered
 
 
+def test_a_brokers_own_rate_under_which_fewer_copies_at_once_would_end_is_not_refused(paced: Paced) -> None:
+    paced.grows = 20 * MB
+    paced.future.clear()
+    paced.settings = CopySettings(None, 10 * MB)
+    paced.params |= {"throttle_mb": 50, "moves_a_broker": 2}
+    other = paced.run(name="other")
+    disks.plan_between_disks(other)
+    (exhibit,) = disks.shows_disks(other).exhibits
+    assert "no more than 1 copies go on at once at each, instead of 2: with more, broker 1: its own" in exhibit.rendered
+    throttle_disks(other)
+    assert move_between_disks(other).at_once == 1
+
+
 def test_the_way_back_that_ends_copies_alone_is_refused_for_no_rate(paced: Paced) -> None:
     """However much is produced into the replica: nothing of it is copied."""
     paced.grows = 20 * MB

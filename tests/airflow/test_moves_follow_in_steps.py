@@ -18,9 +18,11 @@ from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.procedures.read_load import read_load
+from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.concurrency import BrokerLoad, Load, Pace
 from kraft_runbook.reassignment.saved_state import SavedState
+from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.moving import move_on
 from kraft_runbook.steps.reassignment.planning import plan_moves, shows_plan
@@ -193,6 +195,15 @@ def test_no_more_go_on_at_once_than_the_throttle_lets_end_and_idle_brokers_chang
     scene.wait = move(scene)
     assert scene.files.most_at_once(9 * MB) is None and scene.files.throttles.rate == 9 * MB
     assert scene.looks() == MORE
+
+
+def test_a_brokers_own_rate_under_which_one_at_a_time_would_end_is_not_refused(scene: Follows) -> None:
+    scene.now, scene.wanted = look(), replace(scene.wanted, throttle=9 * MB)
+    scene.later = look(at=5.0, sizes={A: 15 * MB, B: 15 * MB})
+    scene.throttles = Former({}, {3: {FOLLOWER_RATE: str(3 * MB)}}, {})
+    scene.cluster.answers[read_throttles] = lambda *_, **__: scene.throttles
+    plan_moves(scene.run, asks=scene.asks)
+    assert scene.files.most_at_once(9 * MB) == 1 and "with more, broker 3: its own" in scene.said()[0]
 
 
 def test_a_throttle_under_which_not_even_one_at_a_time_would_end_is_refused_with_both_rates(scene: Follows) -> None:
