@@ -18,7 +18,7 @@ from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, neve
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.resumed_departure import unfinished
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
-from kraft_runbook.migration.way_back import quorum_is_lost
+from kraft_runbook.migration.way_back import leads_unread, quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures.give_back import settle_in_zookeeper, what_settling_changes
 from kraft_runbook.procedures.leave_kraft import leave_kraft
@@ -77,7 +77,9 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
 def _rehearsed(run: Run, seen: ClusterObservation) -> Iterator[Act]:
     """The order in which the run would leave. Where the quorum is lost, the run starts one that leads before."""
     if not quorum_is_lost(seen):
-        yield leaving(fence_plan(seen, gone=run.cluster.gone))
+        plan = fence_plan(seen, gone=run.cluster.gone)
+        led_by = leads_unread(seen)  # the run waits until the quorum can be read
+        yield leaving(plan if led_by is None else plan.led_by(led_by))
         return
     plan = _of_all(run)
     decides = may_have_died_in_the_copy(seen)
