@@ -120,6 +120,23 @@ def test_a_broker_gives_of_the_topic_that_is_furthest_above_its_share_there() ->
     assert sum(p.topic == "a" for p in plan.target) == 5
 
 
+def test_a_broker_that_holds_partitions_that_stay_is_not_new() -> None:
+    # Broker 3 alone is new. Brokers 2 and 4 hold nothing of what 1 gives up, and take what is too much for 3.
+    held = {"a": [(1,)] * 4 + [(2,)] * 12, "b": [(1,)] * 12 + [(2,)] * 4 + [(4,)] * 12}
+    placement = Placement(dict.fromkeys((1, 2, 3, 4)), of(**held))
+    final = after(placement, make_plan(DrainBrokers((1,)), placement).target)
+    assert worst(final, [3]) == 1
+
+
+def test_a_plan_for_so_many_brokers_that_topics_cannot_be_dealt_out_at_once_is_made_all_the_same() -> None:
+    brokers = range(1, 5_001)
+    held = {f"t{at}": [(1, 2 + at, 40 + at)] for at in range(29)}
+    held["uneven"] = [(2, 100 + at, 200 + at) for at in range(6)]
+    held["filling"] = [(broker,) for broker in brokers[1:]]
+    placement = Placement(dict.fromkeys(brokers), of(**held))
+    assert make_plan(DrainBrokers((1,)), placement).copies == 29
+
+
 def test_the_preview_names_the_topic_that_is_furthest_above_its_share() -> None:
     placement = Placement(dict.fromkeys((1, 2)), of(a=[(1, 2)] * 4, b=[(1, 2)] * 4))
     target = of(a=[(1, 2)] * 4, b=[(2, 1)] * 4)

@@ -39,7 +39,8 @@ def spread_all(
     of these. ``news``: brokers that held nothing. ``keep_first``: rather than fewer above their shares, first replicas
     stay where they are.
 
-    Raises Refused where no assignment exists: there is one where these partitions lie so already.
+    Raises Refused where no assignment exists (there is one where these partitions lie so already), or where the prices,
+    which grow with the square of the brokers, are higher than the solver can count.
     """
     network = _Network(ground, loads, news)
     for topic, each in groups.items():

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, count, islice, product
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.racks import Ground, RackRule
 from kraft_runbook.reassignment.replica_flow import Dealt, Group
 from kraft_runbook.reassignment.topic_choice import Offer, Source, choose
@@ -78,7 +79,7 @@ class _Exchanges:
         self._held_by: defaultdict[int, list[int]] = defaultdict(list)
         self._far_topics: dict[int, frozenset[int]] = {}
         self._far_partitions: dict[int, list[int]] = {}
-        self._ground, self._keep_first = ground, keep_first
+        self._ground, self._keep_first, self._beside = ground, keep_first, beside
         self._rule = RackRule(ground.racks, ground.sizes)
         self._asked = 0
 
@@ -204,8 +205,11 @@ class _Exchanges:
         for (topic, present, factor), places in kinds.items():
             held = frozenset(present).intersection(self._racks)
             groups.setdefault(topic, []).append(Group(held, factor, places, present[0]))
-        news = self._racks.keys() - set(chain.from_iterable(self._present))
-        found = spread_all(groups, self._ground, loads, self._above, news, keep_first=self._keep_first)
+        news = self._racks.keys() - set(chain.from_iterable(chain(self._present, self._beside.values())))
+        try:
+            found = spread_all(groups, self._ground, loads, self._above, news, keep_first=self._keep_first)
+        except Refused:  # with thousands of brokers the prices are too high for the solver: the plan stays as it is
+            found = {}
         if self._cost(found) <= self._cost({each: self._sets[each] for each in found}):
             self._changed += [each for each, brokers in found.items() if brokers != self._sets[each]]
             self._sets |= found
