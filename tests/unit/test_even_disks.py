@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from placements import MB, tp
 
+from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir
 from kraft_runbook.reassignment.disk_goals import EvenDisks, plan_disks
 from kraft_runbook.reassignment.disks import DiskPlan
+from kraft_runbook.reassignment.even_disks import even_disks
 
 TB = 1_000_000 * MB
 WITHIN = 0.05
@@ -22,6 +25,16 @@ def disks(held: Mapping[str, Sequence[int]], usable: int = TB) -> BrokerLogs:
     sizes = {tp(path, at): size * MB for path, each in held.items() for at, size in enumerate(each)}
     directories = tuple(LogDir(path, TB + at, usable, "", len(held[path])) for at, path in enumerate(held))
     return BrokerLogs(1, directories, sizes, {p: p.topic for p in sizes})
+
+
+class Counted(dict[TopicPartition, int]):
+    """Counts how often a size is asked for."""
+
+    asked = 0
+
+    def __getitem__(self, partition: TopicPartition) -> int:
+        self.asked += 1
+        return super().__getitem__(partition)
 
 
 def planned(now: BrokerLogs) -> DiskPlan:
@@ -66,6 +79,18 @@ def test_an_exchange_needs_room_on_both_disks_beside_what_moves_already() -> Non
         " of 90.0. To move a replica, or to exchange one or two for others, makes that no better, or has no room",
     )
     assert len(planned(disks(held, usable=56 * MB)).moves) == 2
+
+
+def test_each_replica_is_looked_at_a_few_times_however_many_there_are_and_how_little_room() -> None:
+    held = {"/d1": [500_000] * 6, "/d2": [688] * 4_000}
+    now = disks(held, usable=1_000 * MB)
+    sizes = Counted(now.sizes)
+    to, said = even_disks(replace(now, sizes=sizes), now.directories)
+    assert not to and said and sizes.asked < 20 * len(sizes)
+    roomy = disks(held, usable=2 * TB)
+    plan = planned(roomy)
+    # Of the one that goes, no more comes back than makes the two even.
+    assert are_even([*after(roomy, plan).values()]) and len(plan.moves) == 1 + 443
 
 
 def test_a_disk_that_one_replica_fills_above_its_share_costs_no_copy_between_others() -> None:

@@ -328,8 +328,7 @@ class DiskRoom:
         for broker, mine in reading.logs.items():
             for group in volumes([each for each in mine.directories if not each.error]):
                 self._volume |= {(broker, each.path): len(self._free) for each in group}
-                self._free.append(min((each.usable for each in group if each.usable is not None), default=math.inf))
-        self._free = [free * (1 - KEEP_FREE) for free in self._free]
+                self._free.append(room_of(group))
         for move in reading.moving:
             self.take(move)
 
@@ -354,12 +353,17 @@ def short_of_room(mine: BrokerLogs, coming: Iterable[tuple[str, int]]) -> list[s
         taken[path] += size
     found = []
     for group in volumes([each for each in mine.directories if not each.error]):
-        free = [each.usable for each in group if each.usable is not None]
         wanted = sum(taken[each.path] for each in group)
-        if free and wanted > min(free) * (1 - KEEP_FREE):
+        if wanted > room_of(group):
             where = " and ".join(each.path for each in group if taken[each.path])
-            found.append(f"broker {mine.broker} is to take {wanted:,} bytes in {where} and has {min(free):,} free")
+            free = min(each.usable for each in group if each.usable is not None)
+            found.append(f"broker {mine.broker} is to take {wanted:,} bytes in {where} and has {free:,} free")
     return found
+
+
+def room_of(volume: Iterable[LogDir]) -> float:
+    """The bytes that may be copied to the volume of these directories; without end, where a broker does not say."""
+    return min((each.usable for each in volume if each.usable is not None), default=math.inf) * (1 - KEEP_FREE)
 
 
 def volumes(directories: Iterable[LogDir]) -> list[list[LogDir]]:

@@ -6,13 +6,14 @@ one or two are exchanged for others. What is exchanged needs room on both disks 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import accumulate, combinations
+from typing import NamedTuple
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir
-from kraft_runbook.reassignment.disks import short_of_room
+from kraft_runbook.reassignment.disks import room_of, volumes
 
 WITHIN = 0.05
 """Disks are even once the fullest differs from the emptiest by this part of the mean."""
@@ -21,6 +22,17 @@ LARGEST = 40
 
 Exchange = tuple[tuple[TopicPartition, ...], tuple[TopicPartition, ...]]
 """What leaves the fuller disk, and what comes instead."""
+
+
+class _Candidate(NamedTuple):
+    """An exchange that may be made. ``uneven``: by how much the two then differ, no less than what is allowed;
+    ``copied``: bytes; ``come``: what comes, from where to where in the order of the other disk's replicas.
+    """
+
+    uneven: float
+    copied: int
+    go: tuple[TopicPartition, ...]
+    come: tuple[tuple[int, int], ...]
 
 
 def even_disks(mine: BrokerLogs, taking: Sequence[LogDir]) -> tuple[dict[TopicPartition, str], tuple[str, ...]]:
@@ -47,6 +59,9 @@ class _Disks:
         self._mean = sum(self._load.values()) / sum(self._weight.values())
         self._allowed = WITHIN * self._mean
         self._has_exchanged = False
+        groups = volumes([each for each in mine.directories if not each.error])
+        self._volume = {each.path: at for at, group in enumerate(groups) for each in group}
+        self._room = [room_of(group) for group in groups]
 
     def improved(self) -> bool:
         """Whether a change was found, and made."""
@@ -98,59 +113,70 @@ class _Disks:
         """Without room for what single replicas do first, the plan is refused. After an exchange it is left out."""
         gaps = {p: gap for p in self._held(high) if (gap := self._gap(self._mine.sizes[p], high, low)) is not None}
         for partition in sorted(gaps, key=lambda p: (gaps[p], p)):
-            change: Exchange = (partition,), ()
-            if not self._has_exchanged or self._has_room(change, high, low):
-                return change
+            go = (partition,)
+            if not self._has_exchanged or all(self._room_beside(of, go, high, low) >= 0 for of in (high, low)):
+                return go, ()
         return None
 
     def _exchanged(self, high: str, low: str) -> Exchange | None:
-        """The one that copies least of those that make the two even; else the one that does so best. What would leave
-        more than half of the difference is not worth its copies.
-        """
-        sizes, most = self._mine.sizes, max(self._allowed, (self._fill(high) - self._fill(low)) / 2)
-
-        def rank(change: Exchange) -> tuple[float, int, Exchange]:
-            go, come = (sum(sizes[p] for p in each) for each in change)
-            return max(self._allowed, self._gap(go - come, high, low) or 0.0), go + come, change
-
+        """The one that copies least of those that make the two even; else the one that does so best."""
+        if any(free < 0 for at, free in enumerate(self._room) if at not in (self._volume[high], self._volume[low])):
+            return None
         for many in (1, 2):
-            for change in sorted(self._exchanges(high, low, many), key=rank):
-                if rank(change)[0] <= most and self._has_room(change, high, low):
-                    return change
+            if (best := min(self._exchanges(high, low, many), default=None)) is not None:
+                there = self._held(low)
+                return best.go, tuple(p for begin, end in best.come for p in there[begin:end])
         return None
 
-    def _exchanges(self, high: str, low: str, many: int) -> Iterator[Exchange]:
-        """So many go; what comes instead is one of any size, then the largest that still fit."""
-        sizes, there = self._mine.sizes, self._held(low)
+    def _exchanges(self, high: str, low: str, many: int) -> Iterator[_Candidate]:
+        """So many go; what comes instead is one of any size, then the largest that still fit, until the two are even.
+        What would leave more than half of the difference is not worth its copies.
+        """
+        sizes, there, here = self._mine.sizes, self._held(low), self._held(high)[:LARGEST]
         negative = [-sizes[p] for p in there]
+        # Of the first so many that the other disk holds: their bytes, and what these take of each disk's volume.
+        before = [0, *accumulate(sizes[p] for p in there)]
+        of_high, of_low = ([0, *accumulate(self._taken(p, low, high, of) for p in there)] for of in (high, low))
         steps = 1 / self._weight[high] + 1 / self._weight[low]
-        least = (self._fill(high) - self._fill(low) - self._allowed) / steps
-        for go in combinations(self._held(high)[:LARGEST], many):
+        gap = self._fill(high) - self._fill(low)
+        worst, least, enough = max(self._allowed, gap / 2), (gap - self._allowed) / steps, (gap + self._allowed) / steps
+        for go in combinations(here, many):
             size = sum(sizes[p] for p in go)
+            beside = [self._room_beside(of, go, high, low) for of in (high, low)]
             first = bisect_left(negative, -size)
             for begin in range(first, min(len(there), first + LARGEST)):
-                come, left = [there[begin]], size - sizes[there[begin]]
-                at = begin
-                while True:
-                    if self._gap(left, high, low) is not None:
-                        yield go, tuple(come)
-                    at = bisect_left(negative, least - left, at + 1)
-                    if at >= len(there):
+                come: tuple[tuple[int, int], ...] = ()
+                left, at, end = size, begin, begin + 1
+                room = beside
+                while end > at:
+                    come, left = (*come, (at, end)), left - before[end] + before[at]
+                    room = [free - each[end] + each[at] for free, each in zip(room, (of_high, of_low), strict=True)]
+                    uneven = self._gap(left, high, low)
+                    if uneven is not None and uneven <= worst and min(room) >= 0:
+                        yield _Candidate(max(self._allowed, uneven), 2 * size - left, go, come)
+                    if left <= enough:
                         break
-                    come.append(there[at])
-                    left -= sizes[there[at]]
+                    # As many in turn as fit, have room, and are needed.
+                    at = bisect_left(negative, least - left, end)
+                    end = bisect_right(before, before[at] + left - least) - 1
+                    end = min(end, bisect_right(of_high, of_high[at] + room[0], at) - 1)
+                    end = min(end, bisect_left(before, before[at] + left - enough))
 
-    def _has_room(self, change: Exchange, high: str, low: str) -> bool:
-        """With all that is planned so far."""
-        go, come = change
-        now = self.at | dict.fromkeys(go, low) | dict.fromkeys(come, high)
-        moved = ((path, self._mine.sizes[p]) for p, path in now.items() if path != self._mine.placed[p])
-        return not short_of_room(self._mine, moved)
+    def _taken(self, partition: TopicPartition, source: str, target: str, path: str) -> int:
+        """How many bytes more the volume of ``path`` takes, if the replica is to lie there instead of here."""
+        size, home, volume = self._mine.sizes[partition], self._mine.placed[partition], self._volume[path]
+        return size * sum(sign for sign, at in ((1, target), (-1, source)) if at != home and self._volume[at] == volume)
+
+    def _room_beside(self, path: str, go: Sequence[TopicPartition], high: str, low: str) -> float:
+        """What may still be copied to the volume of ``path``, beside all that is planned so far, and what goes."""
+        return self._room[self._volume[path]] - sum(self._taken(p, high, low, path) for p in go)
 
     def _make(self, change: Exchange, high: str, low: str) -> None:
         self._has_exchanged |= bool(change[1])
         for partitions, source, target in zip(change, (high, low), (low, high), strict=True):
             for partition in partitions:
+                for volume, path in {self._volume[path]: path for path in (source, target)}.items():
+                    self._room[volume] -= self._taken(partition, source, target, path)
                 self.at[partition] = target
                 self._load[source] -= self._mine.sizes[partition]
                 self._load[target] += self._mine.sizes[partition]
