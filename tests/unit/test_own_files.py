@@ -60,7 +60,7 @@ def test_kafka_is_not_blamed_for_it(key: str, spoilt: Path, files: dict[str, str
         pytest.raises(Unreachable, match=rf"^broker_security\.{key} {spoilt}: \w") as found,
     ):
         connection.connect()
-    assert "Airflow's workers" in found.value.way_out
+    assert "(Airflow's workers and its triggerer)" in found.value.way_out
     with pytest.raises(Unreachable, match=rf"^broker_security\.{key} "):
         client_security(security, SECRETS)
 

@@ -32,7 +32,7 @@ def require_own_file(path: str | None, key: str) -> None:
         raise Unreachable(
             f"{key} {path}: {error.strerror or error}",
             way_out=(
-                "put the file there, on every machine where this tool runs (Airflow's workers), and let its user read"
-                f" it; or correct {key} in the cluster file"
+                "put the file there, on every machine where this tool runs (Airflow's workers and its triggerer), and"
+                f" let its user read it; or correct {key} in the cluster file"
             ),
         ) from None
