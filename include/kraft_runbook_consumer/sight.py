@@ -129,8 +129,8 @@ class Sight:
             level,
             "Kafka's group does not let this member in (refused joins: %d): it has %s, and shares no assignor with the"
             " members there, new ones or migrating ones with another strategy. It %s until it is let in. What to do:"
-            " give all migrating members the same %s, range,roundrobin where the new members' list lacks"
-            " cooperative-sticky; change it while the mode is zookeeper, or with all migrating members stopped",
+            " give all migrating members the same %s. It must be range,roundrobin if the new members' list lacks"
+            " cooperative-sticky. Change it while the mode is zookeeper, or with all migrating members stopped",
             embedded.refused_joins,
             embedded.assignors,
             "hands out nothing, and asks again," if mode is Mode.KAFKA else "asks again",

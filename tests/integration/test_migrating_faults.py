@@ -337,7 +337,7 @@ def test_a_member_that_shares_no_assignor_with_new_ones_waits_and_says_why(
         with group.member() as waiting:
             by_hand.wait_until("it is refused, again and again", lambda: waiting.refused_joins > 2, within=60)
             assert waiting.mode is Mode.KAFKA and not waiting.owned
-            assert "shares no assignor" in caplog.text and f"{ASSIGNORS}, range,roundrobin" in caplog.text
+            assert "shares no assignor" in caplog.text and f"{ASSIGNORS}. It must be range,roundrobin" in caplog.text
             with group.member(**{ASSIGNORS: "range,roundrobin"}):
                 await_shares(group, [6, 6])
                 group.await_owners(zookeeper, [6])

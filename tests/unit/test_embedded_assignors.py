@@ -89,8 +89,9 @@ def test_a_member_that_shares_no_assignor_with_kafka_s_group_waits_in_kafka_mode
     assert "(refused joins: 1): it has cooperative-sticky" in first and "(refused joins: 81)" in last
     assert "It hands out nothing, and asks again, until it is let in" in first
     assert "migrating ones with another strategy" in first
-    assert "coordination.migration.partition.assignment.strategy, range,roundrobin where" in first
-    assert "change it while the mode is zookeeper, or with all migrating members stopped" in first
+    assert "give all migrating members the same coordination.migration.partition.assignment.strategy. It" in first
+    assert "It must be range,roundrobin if the new members' list lacks cooperative-sticky. Change it" in first
+    assert "Change it while the mode is zookeeper, or with all migrating members stopped" in first
     embedded.assigned, embedded.changed = frozenset({("t", 0), ("t", 1)}), True
     turn(one)
     assert len(one.state.held) == 2

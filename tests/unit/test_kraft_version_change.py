@@ -82,7 +82,7 @@ def test_kraft_version_is_not_raised_while_a_controller_is_registered_at_another
 
 def test_kraft_version_is_not_raised_where_no_controller_registers() -> None:
     (found,) = previewed(in_log(look(kafka4(), 14), controllers={})).obstacles
-    assert found.unknown and "controllers register from metadata.version 15 on" in found.problem
+    assert found.unknown and "voters are not known: controllers register from metadata.version 15 on" in found.problem
     assert found.way_out == "raise metadata.version to 15 or higher first"
 
 

@@ -85,7 +85,7 @@ def test_a_dynamic_login_does_not_count_since_kraft_mode_reads_it_too_late() -> 
         f"brokers 1, 3 have no login file and no {LOGIN};"
         f" broker 2 has no login file, and {LOGIN} in the dynamic configuration alone"
     )
-    assert "before" in found.fix and "KRaft mode" in found.fix
+    assert "Before the broker is restarted into KRaft mode, also write a login that only the dynamic" in found.fix
     assert asked(WITHOUT, dynamic(f"2:{LOGIN}"), WITH_A_LOGIN_FILE).passed
     assert asked(BY_SCRAM, dynamic(f"2:{LOGIN}")).passed
 

@@ -156,7 +156,7 @@ BEHIND = {name: Facts(seen, seen, spec) for name, seen, spec in behind_the_copy(
     [
         ("two controllers and ZooKeeper are down", "start controllers 101, 103 with the present configuration"),
         ("two controllers and ZooKeeper are down, a broker is mute", "start controllers 101, 103 with the present"),
-        ("nobody leads and ZooKeeper is down", "every controller runs: an election takes seconds"),
+        ("nobody leads and ZooKeeper is down", "wait for a leader: every controller runs, and an election"),
     ],
 )
 def test_a_lost_quorum_shows_without_zookeeper_too_and_zookeeper_comes_first(what: str, then: str) -> None:
@@ -347,6 +347,11 @@ def answers(each: Situation) -> list[Answer]:
 def test_what_a_text_names_is_a_fact(each: Situation) -> None:
     named = {name for answer in answers(each) for name in re.findall(r"{(\w*)}", answer.text)}
     assert named <= {name for name in dir(Facts) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("each", EACH, ids=lambda each: each.name)
+def test_each_sentence_begins_with_a_capital(each: Situation) -> None:
+    assert not [answer.text for answer in answers(each) if re.search(r"\. [a-z]", answer.text)]
 
 
 def test_the_docs_are_made_of_them() -> None:

@@ -142,8 +142,8 @@ def _voters(log: LevelsInLog, change: LevelChange, voters: Mapping[int, str]) ->
         return
     if log.levels.get(METADATA_VERSION, 0) < CONTROLLERS_REGISTER:
         yield LevelObstacle(
-            "at which addresses Kafka would write the voters into the metadata log is not known: controllers register"
-            f" from metadata.version {CONTROLLERS_REGISTER} on",
+            "the addresses that Kafka would write for the voters are not known: controllers register from"
+            f" metadata.version {CONTROLLERS_REGISTER} on",
             f"raise metadata.version to {CONTROLLERS_REGISTER} or higher first",
             unknown=True,
             server_accepts=True,

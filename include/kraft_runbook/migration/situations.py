@@ -129,7 +129,7 @@ def _after_zookeeper(text: str) -> Answer:
     migration was left, so that no controller may be started.
     """
     return Answer(
-        f"where ZooKeeper can't be read and no broker is in KRaft mode, make it readable first. {text}",
+        f"make ZooKeeper readable first, if it can't be read and no broker is in KRaft mode; then {text}",
         lambda it: (*([f"{READ_ZOOKEEPER}, first"] if it.zookeeper_first else []), *Answer(text).of(it)),
     )
 
@@ -236,8 +236,8 @@ WITH_ZOOKEEPER = (
         means=NO_LEADER,
         waits_for=Answer("a leader of the controller quorum: {lost}"),
         forward=_after_zookeeper(
-            "every controller runs: an election takes seconds. If there is no leader after that, they can't reach each"
-            f" other: look at the network between {{addresses}}. {STILL_NONE}. {NO_STEP}"
+            "wait for a leader: every controller runs, and an election takes seconds. If there is none after that, they"
+            f" can't reach each other: look at the network between {{addresses}}. {STILL_NONE}. {NO_STEP}"
         ),
     ),
     Situation(

@@ -25,8 +25,8 @@ NO_SECTION = f"no section {SERVER} or <listener>.{SERVER} in the login file"
         "name each login under 'secrets', or one that holds no secret (ScramLoginModule alone) under broker_properties:"
         " listener.name.<listener>.<mechanism>.sasl.jaas.config; or take a mechanism that nobody uses out of"
         " sasl.enabled.mechanisms; or let KAFKA_OPTS of the broker's service name a login file with a section"
-        " KafkaServer. A login of the dynamic configuration has to stand in one of these too before the broker is"
-        " restarted into KRaft mode"
+        " KafkaServer. Before the broker is restarted into KRaft mode, also write a login that only the dynamic"
+        " configuration has into one of these"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
