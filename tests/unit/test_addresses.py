@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from observations import CLUSTERS, observation
 
-from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.addresses import address, one_spelling, split_address
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, BrokerZnode, ControllerMode
@@ -90,3 +90,23 @@ def test_a_listener_on_an_ipv6_address_is_seen() -> None:
         port = server.getsockname()[1]
         assert accepts(*split_address(f"[::1]:{port}")) is True
     assert accepts("::1", port) is False
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("CONTROLLER://KAFKA-2:9093", "CONTROLLER://kafka-2:9093", True),
+        ("CONTROLLER://[2001:DB8:0:0:0:0:0:4]:9093", "CONTROLLER://[2001:db8::4]:9093", True),
+        ("4@[2001:DB8:0:0:0:0:0:4]:9093", "4@[2001:db8::4]:9093", True),
+        ("Kafka-2:9093", "kafka-2:9093", True),
+        ("CONTROLLER://kafka-2:9093", "OTHER://kafka-2:9093", False),
+        ("4@kafka-2:9093", "5@kafka-2:9093", False),
+        ("kafka-2:9093", "kafka-2:9094", False),
+        ("kafka-2:9093", "kafka-2.example.com:9093", False),
+        ("localhost:9093", "127.0.0.1:9093", False),
+    ],
+)
+def test_an_address_is_the_same_however_its_host_is_spelt_and_no_name_is_resolved(
+    one: str, other: str, same: bool
+) -> None:
+    assert (one_spelling(one) == one_spelling(other)) is same

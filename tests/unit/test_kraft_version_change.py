@@ -21,6 +21,7 @@ from kraft_runbook.cluster.feature_levels import (
     WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.levels.preview import Preview
 from kraft_runbook.procedures.preview_levels import preview_change
 
@@ -59,10 +60,12 @@ def test_the_level_of_kraft_version_is_what_the_leader_shows_and_not_a_record_of
 ADDRESSES = {each.id: f"CONTROLLER://{each.address}" for each in SPEC.controllers}
 
 
-def previewed(seen: FeatureObservation, feature: str = KRAFT_VERSION, wanted: str = "1") -> Preview:
+def previewed(
+    seen: FeatureObservation, feature: str = KRAFT_VERSION, wanted: str = "1", spec: ClusterSpec = SPEC
+) -> Preview:
     """By a leader that accepts it."""
     accepts = Answer(0, "", {feature: (0, "")})
-    return preview_change(SPEC, seen, feature, wanted, secrets=lambda _: "", ask=lambda *_, **__: accepts)
+    return preview_change(spec, seen, feature, wanted, secrets=lambda _: "", ask=lambda *_, **__: accepts)
 
 
 def test_kraft_version_is_not_raised_while_a_controller_is_registered_at_another_address() -> None:
@@ -73,11 +76,31 @@ def test_kraft_version_is_not_raised_while_a_controller_is_registered_at_another
     wrong = in_log(seen, controllers={**seen.log.controllers, 103: away})
     (found,) = previewed(wrong).obstacles
     assert "would write voter 103 into the metadata log at CONTROLLER://localhost:9093, and" in found.problem
-    assert f"the cluster file has it at {ADDRESSES[103]}" in found.problem and "restart it" in found.way_out
+    assert f"the cluster file has it at {ADDRESSES[103]}" in found.problem and "restart it; or" in found.way_out
+    assert "if every controller reaches it there, write that host and port into the cluster file" in found.way_out
     assert previewed(wrong, METADATA_VERSION, "22").may_go, "of kraft.version alone"
     without = {i: each for i, each in seen.log.controllers.items() if i != 103}
     (found,) = previewed(in_log(seen, controllers=without)).obstacles
     assert "has not registered" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("declared", "registered", "same"),
+    [
+        ("kafka-3", "KAFKA-3", True),
+        ("2001:db8::4", "[2001:DB8:0:0:0:0:0:4]", True),
+        ("kafka-3", "kafka-3.example.com", False),
+    ],
+)
+def test_the_spelling_of_a_host_does_not_count(declared: str, registered: str, same: bool) -> None:
+    spec = SPEC.model_copy(
+        update={"controllers": tuple(each.model_copy(update={"host": declared}) for each in SPEC.controllers)}
+    )
+    at = (f"CONTROLLER://{registered}:{SPEC.controllers[0].port}",)
+    seen = look(kafka4())
+    assert isinstance(seen.log, LevelsInLog)
+    seen = in_log(seen, controllers={i: replace(each, endpoints=at) for i, each in seen.log.controllers.items()})
+    assert previewed(seen, spec=spec).may_go is same
 
 
 def test_kraft_version_is_not_raised_where_no_controller_registers() -> None:

@@ -290,6 +290,15 @@ def test_files_that_name_former_voters_are_named_and_keep_nobody_back() -> None:
         observation(Phase.KRAFT)
     )
     assert check.run(seen, SPEC).verdict is Verdict.PASS, "blanks make no difference"
+    named = SPEC.model_copy(
+        update={"controllers": tuple(each.model_copy(update={"host": f"kafka-{each.id}"}) for each in SPEC.controllers)}
+    )
+    in_capitals = on_host(102, config={"controller.quorum.voters": named.quorum_voters.upper()})(
+        observation(Phase.KRAFT)
+    )
+    assert "node 102" not in check.run(in_capitals, named).evidence, "nor does the spelling of a host"
+    fewer = on_host(102, config={"controller.quorum.voters": former.rpartition(" , ")[0]})(seen)
+    assert check.run(fewer, SPEC).evidence == "node 102 names fewer controllers"
     wrong = on_host(102, config={"controller.quorum.voters": moved})(seen)
     found = check.run(wrong, SPEC)
     assert (found.verdict, found.blocks) == (Verdict.FAIL, False)

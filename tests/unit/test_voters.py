@@ -419,6 +419,7 @@ def test_before_there_is_a_quorum_none_of_this_is_in_the_way() -> None:
         (("CONTROLLER://127.10.0.103:9093",), Verdict.PASS),
         (("CONTROLLER://localhost:9093",), Verdict.FAIL),
         (("OTHER://127.10.0.103:9093",), Verdict.FAIL),
+        (("CONTROLLER://127.10.0.103:9094",), Verdict.FAIL),
         ((), Verdict.UNKNOWN),
     ],
 )
@@ -427,6 +428,14 @@ def test_a_voter_that_the_log_has_at_another_address_is_named(endpoints: tuple[s
     known = [replace(replica(i), endpoints=(at[i],)) for i in (101, 102)]
     seen = seen_with(quorum(*known, replace(replica(103), endpoints=endpoints)))
     assert CHECKS["KRB-PRE-122"].run(seen, DYNAMIC).verdict is verdict
+    capitals = DYNAMIC.model_copy(
+        update={
+            "controllers": tuple(each.model_copy(update={"host": f"KAFKA-{each.id}"}) for each in DYNAMIC.controllers)
+        }
+    )
+    small = [replace(replica(i), endpoints=(f"CONTROLLER://kafka-{i}:9093",)) for i in (101, 102, 103)]
+    assert CHECKS["KRB-PRE-122"].run(seen_with(quorum(*small)), capitals).verdict is Verdict.PASS
+    assert "Or, if every controller reaches it there, write that host and port into" in CHECKS["KRB-PRE-122"].fix
 
 
 def test_a_controller_that_would_add_itself_is_refused_in_the_cluster_file() -> None:

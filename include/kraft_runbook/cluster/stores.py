@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from ipaddress import ip_address
+
+from kraft_runbook.cluster.addresses import one_host
 
 KEYS, TRUST = "keystore", "truststore"
 _LOCATION = ("ssl.keystore.location", "ssl.truststore.location")
@@ -82,15 +82,9 @@ class Certificate:
         """Whether a client that checks names takes it for the host (RFC 2818: one wildcard, as the leftmost label)."""
         rest = host.lower().partition(".")[2]
         return any(
-            _same(name, host) or (name.startswith("*.") and rest and name[2:].lower() == rest) for name in self.names
+            one_host(name) == one_host(host) or (name.startswith("*.") and rest and name[2:].lower() == rest)
+            for name in self.names
         )
-
-
-def _same(name: str, host: str) -> bool:
-    """An address may be written in several ways: ::1 and 0:0:0:0:0:0:0:1."""
-    with suppress(ValueError):
-        return ip_address(name) == ip_address(host)
-    return name.lower() == host.lower()
 
 
 @dataclass(frozen=True, slots=True)

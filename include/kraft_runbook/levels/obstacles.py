@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.addresses import one_spelling
 from kraft_runbook.cluster.feature_levels import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -136,7 +137,7 @@ def _kraft_version(change: LevelChange, software: SoftwareLevels) -> Iterator[Le
 def _voters(log: LevelsInLog, change: LevelChange, voters: Mapping[int, str]) -> Iterator[LevelObstacle]:
     """Kafka writes each voter's address into the log as the controller registered it: both are what its listener had
     at its start (``ControllerServer``, ``SharedServer.startForController``). A listener without a host is resolved to
-    the machine's own name, which others may not reach (KAFKA-20380).
+    the machine's own name, which others may not reach (KAFKA-20380). The spelling of a host does not count.
     """
     if change.feature != KRAFT_VERSION or change.direction is not Direction.UP:
         return
@@ -151,13 +152,13 @@ def _voters(log: LevelsInLog, change: LevelChange, voters: Mapping[int, str]) ->
         return
     for node_id, wanted in voters.items():
         registered = log.controllers.get(node_id)
-        if registered is not None and wanted not in registered.endpoints:
+        if registered is not None and one_spelling(wanted) not in map(one_spelling, registered.endpoints):
             yield LevelObstacle(
                 f"Kafka would write voter {node_id} into the metadata log at {', '.join(registered.endpoints)}, and the"
                 f" cluster file has it at {wanted}. The voters then find each other by the log alone: once the leader"
                 " is lost, one that the others don't reach there elects nobody",
                 "give its listener the host and port of the cluster file (listeners, or advertised.listeners), and"
-                " restart it",
+                " restart it; or, if every controller reaches it there, write that host and port into the cluster file",
                 server_accepts=True,
             )
 

@@ -4,6 +4,7 @@ metadata log of a dynamic quorum (KIP-853).
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.addresses import one_spelling
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -31,7 +32,7 @@ def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, sp
 
     In a dynamic quorum a file has their addresses alone (controller.quorum.bootstrap.servers). A node with a former
     address in its file does not find the controller that has moved, and a controller with one does not ask it for its
-    vote.
+    vote. The spelling of a host does not count.
     """
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "config"))
     wrong = []
@@ -40,8 +41,10 @@ def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, sp
         wanted = _voters(spec.quorum_voters)
         if spec.quorum is QuorumKind.DYNAMIC or (was_read(seen.quorum) and seen.quorum.is_dynamic):
             held, wanted = _addresses(held), _addresses(wanted)
-        if held and held != wanted:
-            wrong.append(f"node {i} names {', '.join(sorted(held - wanted)) or 'fewer controllers'}")
+        named, declared = {one_spelling(each): each for each in held}, set(map(one_spelling, wanted))
+        if named and named.keys() != declared:
+            other = sorted(named[each] for each in named.keys() - declared)
+            wrong.append(f"node {i} names {', '.join(other) or 'fewer controllers'}")
     return settle(wrong, unread, f"all name {', '.join(sorted(_voters(spec.quorum_voters)))}, or their addresses")
 
 
@@ -107,14 +110,14 @@ def a_static_quorum_has_its_voters_in_every_file(seen: ClusterObservation, spec:
     fix=(
         "give the controller's listener the host and port of the cluster file, and restart it while a majority runs: it"
         " tells the leader its new address. One controller after the other: once all have other addresses, none finds"
-        " the others"
+        " the others. Or, if every controller reaches it there, write that host and port into the cluster file"
     ),
 )
 def the_log_has_the_addresses_of_the_cluster_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """In a dynamic quorum the metadata log has each voter at its address in the cluster file.
 
-    The voters find each other by these addresses alone. One that others can't reach, such as localhost, shows once the
-    leader is lost: nobody is elected.
+    The spelling of a host does not count. The voters find each other by these addresses alone. One that others can't
+    reach, such as localhost, shows once the leader is lost: nobody is elected.
     """
     if not was_read(seen.quorum):
         return passed("no quorum leads") if spec.quorum is QuorumKind.STATIC else unknown(seen.quorum)
@@ -127,6 +130,6 @@ def the_log_has_the_addresses_of_the_cluster_file(seen: ClusterObservation, spec
         wanted = f"{name}://{declared.get(each.id, '')}"
         if each.id in declared and not each.endpoints:
             unread.append(f"the leader shows no address of voter {each.id}")
-        elif each.id in declared and wanted not in each.endpoints:
+        elif each.id in declared and one_spelling(wanted) not in map(one_spelling, each.endpoints):
             wrong.append(f"voter {each.id} is at {', '.join(each.endpoints)}, in the cluster file at {wanted}")
     return settle(wrong, unread, "it has")
