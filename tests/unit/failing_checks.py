@@ -530,8 +530,8 @@ FAILS: dict[str, list[Case]] = {
         (
             phase,
             None,
-            tree(stores_of_brokers={"2": {"listener.name.sasl.ssl.keystore.location": "/new.p12"}}),
-            "broker 2 has listener.name.sasl.ssl.keystore.location=/new.p12, and its file has nothing",
+            tree(late_configs_of_brokers={"2": {"principal.builder.class": "com.example.ByAddress"}}),
+            "broker 2 has principal.builder.class=com.example.ByAddress, and its file has nothing",
         )
         for phase in (Z, H, D)
     ],

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
-
 import pytest
-from observations import SPEC, broker, observation, tree
+from observations import SPEC, broker, observation
 
 from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.zookeeper.read_entities import read_entities
-from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.znode import Znode
-from kraft_runbook.metadata.canonical_rows import Fingerprints
-from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
-from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
-from kraft_runbook.metadata.znodes.znode_rows import Decoding
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.checks.kraft_differs import ALTER_POLICY, AS_KRAFT_ASKS
 
@@ -106,63 +96,3 @@ def test_a_release_that_ignores_the_property_asks_the_policy_as_before(
     result = CHECKS["KRB-PRE-093"].run(seen, SPEC.model_copy(update={"broker_properties": properties}))
     assert result.verdict is verdict and told in result.evidence
     assert CHECKS["KRB-PRE-093"].run(seen, SPEC).passed, "without a policy no version matters"
-
-
-@pytest.mark.parametrize(
-    ("stores", "properties", "told"),
-    [
-        ({"1": {"listener.name.sasl.ssl.keystore.location": "/a"}}, {"ssl.keystore.location": "/a"}, None),
-        ({"3": {"listener.name.sasl.ssl.keystore.type": "JKS"}}, {}, None),
-        (
-            {"1": {"listener.name.sasl.ssl.keystore.location": "/a"}},
-            {"ssl.keystore.location": "/a", "listener.name.sasl.ssl.keystore.location": "/b"},
-            "broker 1 has listener.name.sasl.ssl.keystore.location=/a, and its file has /b",
-        ),
-        (
-            {"<default>": {"ssl.truststore.location": "/a"}, "2": {"ssl.truststore.location": "/b"}},
-            {"ssl.truststore.location": "/b"},
-            (
-                "broker 1 has ssl.truststore.location=/a, and its file has /b; broker 3 has ssl.truststore.location=/a,"
-                " and its file has /b"
-            ),
-        ),
-    ],
-)
-def test_a_store_is_in_order_where_the_file_names_the_one_in_use(
-    stores: dict[str, dict[str, str]], properties: dict[str, str], told: str | None
-) -> None:
-    spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **properties}})
-    result = CHECKS["KRB-PRE-095"].run(tree(stores_of_brokers=stores)(observation(Phase.ZOOKEEPER)), spec)
-    assert result.passed if told is None else result.evidence == told
-
-
-class Znodes:
-    """Stands for the reader of ZooKeeper: a dict of znodes by path."""
-
-    def __init__(self, data: dict[str, bytes]) -> None:
-        self.data = data
-
-    def children(self, path: str) -> list[str] | None:
-        below = {each[len(path) + 1 :].split("/")[0] for each in self.data if each.startswith(f"{path}/")}
-        return sorted(below) or None
-
-    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
-        return [self.children(path) for path in paths]
-
-    def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        return [Znode(path, self.data[path], 0, 0, 0, 0, 0) if path in self.data else None for path in paths]
-
-
-def test_of_brokers_dynamic_stores_places_and_types_are_read_and_no_password() -> None:
-    znodes = {
-        "/config/brokers/3": (
-            b'{"version":1,"config":{"listener.name.sasl.ssl.keystore.location":"/new.p12","max.connections":"5",'
-            b'"listener.name.sasl.ssl.keystore.password":"encryptedPassword:abc","ssl.truststore.type":"PEM"}}'
-        ),
-        "/config/brokers/<default>": b'{"version":1,"config":{"max.connections":"9"}}',
-    }
-    findings = ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets())
-    found = read_entities(cast(ZookeeperReader, Znodes(znodes)), findings, topics=(), copied=CopiedRecords())
-    assert found.stores_of_brokers == {
-        "3": {"listener.name.sasl.ssl.keystore.location": "/new.p12", "ssl.truststore.type": "PEM"}
-    }

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from observations import SPEC, observation, tree
-from test_controller_callers import Znodes
+from test_late_configs import Znodes
 
 from kraft_runbook.cluster.observation import ChildList
 from kraft_runbook.cluster.phases import Phase

@@ -187,7 +187,7 @@ UNKNOWNS: dict[str, Case] = {
         part(consumer_groups=ConsumerGroups({}, unknown=SomeGroups(7, ("s (how old its offsets are: NoAuth)",)))),
         "of these groups it can't be told: 7: s (how old its offsets are: NoAuth), …",
     ),
-    "KRB-PRE-095": (Z, None, tree(stores_of_brokers=WHY), ""),
+    "KRB-PRE-095": (Z, None, tree(late_configs_of_brokers=WHY), ""),
     "KRB-PRE-082": (Z, None, tree(controller_epochs=WHY), "a test did not read it"),
     "KRB-PRE-062": (
         Z,

@@ -221,9 +221,11 @@ class ZookeeperTree:
     """
     encoded_broker_configs: tuple[str, ...] = ()
     """``<entity>:<property>`` of dynamic broker configs that are encoded with ``password.encoder.secret``."""
-    stores_of_brokers: Mapping[str, Mapping[str, str]] | Unread = Unread("the brokers' dynamic stores were not read")
-    """Places and types of key stores and trust stores that are dynamic configs of brokers or of ``<default>``, by the
-    name of their znode below /config/brokers.
+    late_configs_of_brokers: Mapping[str, Mapping[str, str]] | Unread = Unread(
+        "the brokers' dynamic configs of listeners were not read"
+    )
+    """Brokers' dynamic configs that count for their listeners in ZooKeeper mode and may not in KRaft mode
+    (``late_configs``), by the name of their znode below /config/brokers. In place of a secret: ``<set>``.
     """
     copied: CopyGroups | Unread = Unread("the bytes that the copy will append were not counted")
     znode_acl_restricted: bool | Unread = Unread("the znodes' ACLs were not read")

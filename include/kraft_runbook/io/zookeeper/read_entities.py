@@ -6,11 +6,11 @@ for a starting broker reads them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.java_values import java_long
+from kraft_runbook.cluster.late_configs import is_late, without_secret
 from kraft_runbook.cluster.observation import ChildList, Consequence, ZnodeFault
 from kraft_runbook.io.zookeeper.read_rows import TOKENS, Reader, acl_paths
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -30,8 +30,6 @@ NOTIFICATIONS = {
 """
 _Judge = Callable[[str, bytes | None], bool]
 """Whether the znode can be read."""
-STORE = re.compile(r"(^|\.)ssl\.(keystore|truststore)\.(location|type)$")
-"""The names of properties that say where a listener's store is, and what; none holds a secret."""
 SINGLE = ("/latest_producer_id_block", "/feature")
 
 
@@ -67,7 +65,7 @@ class Entities:
     config_entity_types: frozenset[str]
     encoded_broker_configs: tuple[str, ...]
     min_isr_of_brokers: Mapping[str, int]
-    stores_of_brokers: Mapping[str, Mapping[str, str]]
+    late_configs_of_brokers: Mapping[str, Mapping[str, str]]
 
 
 def read_entities(
@@ -123,10 +121,10 @@ def read_entities(
         min_isr_of_brokers={
             broker: least for broker, config in brokers.items() if (least := min_isr_in(config)) is not None
         },
-        stores_of_brokers={
-            broker: stores
+        late_configs_of_brokers={
+            broker: late
             for broker, config in brokers.items()
-            if (stores := {key: value for key, value in config.items() if STORE.search(key)})
+            if (late := {key: without_secret(key, value) for key, value in config.items() if is_late(key)})
         },
     )
 

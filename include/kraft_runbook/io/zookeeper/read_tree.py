@@ -117,7 +117,7 @@ def read_tree(
         shared_topic_ids=seen.shared_ids.found,
         min_isr_groups=seen.min_isr.groups,
         min_isr_of_brokers=entities.min_isr_of_brokers,
-        stores_of_brokers=entities.stores_of_brokers,
+        late_configs_of_brokers=entities.late_configs_of_brokers,
         acl_count=entities.acl_count,
         config_entity_types=entities.config_entity_types,
         encoded_broker_configs=entities.encoded_broker_configs,

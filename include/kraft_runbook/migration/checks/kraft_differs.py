@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kraft_runbook.cluster.controller_settings import decided_for_controllers, declared
 from kraft_runbook.cluster.copy_groups import RECORDS_AT_ONCE
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.late_configs import lost_in_kraft
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
 from kraft_runbook.migration.faults_of_3_9 import faults_of
 from kraft_runbook.runbook.check_results import Finding, Severity, sample, settle, unknown
@@ -110,31 +108,45 @@ def a_long_session_stays_long(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 
 @check(
     "KRB-PRE-095",
-    severity=Severity.WARNING,
+    severity=Severity.BLOCKING,
     fix=(
-        "write the store that is in use into the cluster file (broker_properties or brokers[].properties, and its"
-        " passwords under 'secrets'), and restart the broker (rolling_restart) while ZooKeeper leads. Keep the file"
-        " that the properties name until then"
+        "write the value that is in use into the cluster file (the listener's protocol, broker_properties,"
+        " brokers[].properties, or under 'secrets' what is one). A broker in ZooKeeper or migration mode gets it with"
+        " the roll into KRaft mode, one that is in KRaft mode with rolling_restart. If the file's is what you want,"
+        " delete the dynamic config (kafka-configs --entity-type brokers --alter --delete-config). Keep the stores that"
+        " either names until then"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
-def stores_are_those_of_the_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Each key store and trust store that a broker has by its dynamic configuration is the one in its file.
+def listeners_are_those_of_the_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """What a broker's listeners have by its dynamic configuration, they have by its file too.
 
-    A broker in ZooKeeper mode reads its dynamic configuration before it opens its listeners. One in KRaft mode opens
-    them by its file alone: it exits where the file's store is gone (measured on 3.9.2: "Failed to load SSL keystore"),
-    and shows the old certificate until it has caught up where it is not (KAFKA-17431; from 4.1 on the newest snapshot
-    is read before).
+    A broker in ZooKeeper mode reads its dynamic configuration before it opens its listeners. One in KRaft mode makes
+    them by its file alone. What is read later is lost, and nothing tells it: with a dynamic ssl.client.auth=required
+    clients without a certificate get in, a principal.builder.class or mechanisms are those of the file, logins do not
+    end at connections.max.reauth.ms.
+
+    Key stores and trust stores are loaded again before clients are let in. But a broker exits where the file's store is
+    gone (measured on 3.9.2: "Failed to load SSL keystore", KAFKA-17431). And where the file has no such store, or one
+    with another subject or other names, KRaft mode refuses all of that broker's dynamic configuration. It does too
+    where a dynamic listener.security.protocol.map lacks a listener of the file, the controllers' as well, or has
+    another protocol for it; without the controllers' a broker does not start in migration mode.
+
+    Of a secret it is known only whether the file has one too, not whether it is the same.
     """
     tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
-    stores = tree.stores_of_brokers
-    if not was_read(stores):
-        return unknown(stores)
-    wrong = [each for broker in spec.brokers for each in _other_stores(spec, broker, stores)]
-    return settle(wrong, (), "none differs" if stores else "none is dynamic")
+    late = tree.late_configs_of_brokers
+    if not was_read(late):
+        return unknown(late)
+    wrong: dict[str, list[int]] = {}
+    for broker in spec.brokers:
+        for phrase in lost_in_kraft(spec, broker, late.get(str(broker.id), {})):
+            wrong.setdefault(phrase, []).append(broker.id)
+    told = [f"{nodes('broker', ids, 'has')} {phrase}" for phrase, ids in wrong.items()]
+    return settle(told, (), "none differs" if late else "none is dynamic")
 
 
 @check(
@@ -164,23 +176,6 @@ def no_request_needs_more_records_than_kraft_makes(seen: ClusterObservation, spe
     if tree.acl_count > RECORDS_AT_ONCE:
         wrong.append(acls)
     return settle(wrong, (), f"no topic has more than {RECORDS_AT_ONCE:,} partitions; there are {acls}")
-
-
-def _other_stores(spec: ClusterSpec, broker: Broker, stores: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """What is dynamic and not as in the broker's file for KRaft mode. The broker's own value counts more than
-    ``<default>``; a listener without a value of its own has the one without a prefix.
-    """
-    in_file = broker_properties(spec, broker, BrokerMode.KRAFT)
-    for key, value in sorted({**stores.get("<default>", {}), **stores.get(str(broker.id), {})}.items()):
-        by_file = in_file.get(key, in_file.get(re.sub(r"^listener\.name\.[^.]+\.", "", key), _default(key)))
-        if by_file != value:
-            told = "nothing" if by_file is None else by_file
-            yield f"broker {broker.id} has {key}={value}, and its file has {told}"
-
-
-def _default(key: str) -> str | None:
-    """Kafka's own type of a store (``SslConfigs``); a place has no default."""
-    return "JKS" if key.endswith(".type") else None
 
 
 def _set_on(spec: ClusterSpec, key: str, *, unless: str | None = None) -> list[str]:
