@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -20,6 +20,9 @@ from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.racks import Ground, rack_sizes
+from kraft_runbook.reassignment.replica_flow import Group, even_flow, group_by_replicas
+from kraft_runbook.reassignment.topic_flow import spread_all
+from kraft_runbook.reassignment.topic_spread import spread_topics
 
 SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 200))]
 
@@ -135,6 +138,36 @@ def test_a_plan_for_so_many_brokers_that_topics_cannot_be_dealt_out_at_once_is_m
     held["filling"] = [(broker,) for broker in brokers[1:]]
     placement = Placement(dict.fromkeys(brokers), of(**held))
     assert make_plan(DrainBrokers((1,)), placement).copies == 29
+
+
+class Racks(dict[int, str]):
+    """Counts how often all brokers are gone through."""
+
+    asked = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.asked += 1
+        return super().__iter__()
+
+
+def test_the_brokers_of_each_rack_are_found_once_for_all_groups() -> None:
+    racks = Racks({broker: f"r{broker}" for broker in range(20)})
+    groups = [Group(frozenset({broker}), 1, [broker], broker) for broker in racks]
+    above = {broker: [0] for broker in racks}
+    racks.asked = 0
+    found = spread_all({0: groups}, Ground(racks, rack_sizes(racks)), Counter(range(20)), above, (), keep_first=True)
+    assert found == {broker: frozenset({broker}) for broker in racks} and racks.asked < 10
+
+
+def test_a_cluster_of_many_racks_is_dealt_out_at_once_only_where_it_has_few_partitions() -> None:
+    # 600 partitions on 200 brokers are few, in 200 racks they are not. Broker 0 has three of one topic, and keeps them.
+    racks = Racks({broker: f"r{broker}" for broker in range(200)})
+    held = {f"t{at}": [(at % 200,)] for at in range(600) if at % 200 > 0} | {"uneven": [(0,)] * 3}
+    present = of(**held | {"t1": [(2,)]})
+    ground = Ground(racks, rack_sizes(racks))
+    dealt = even_flow(group_by_replicas(present, by_first=False), ground)
+    racks.asked = 0
+    assert len(spread_topics(present, dealt, ground, {})) == 1 and racks.asked < 100
 
 
 def test_the_preview_names_the_topic_that_is_furthest_above_its_share() -> None:

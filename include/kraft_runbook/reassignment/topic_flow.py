@@ -68,8 +68,11 @@ class _Network:
     def __init__(self, ground: Ground, loads: Mapping[int, int], news: Collection[int]) -> None:
         self._ground, self._news = ground, news
         self._bounds: dict[int, dict[str, Bounds]] = {}
-        self._supplies = [0, *(0 for _ in ground.brokers)]
         self._sink, self._node_of = 0, {broker: at for at, broker in enumerate(ground.brokers, 1)}
+        self._supplies = [0] * (1 + len(self._node_of))
+        self._in_rack: dict[str, list[int]] = {}
+        for broker in self._node_of:
+            self._in_rack.setdefault(ground.racks[broker], []).append(broker)
         self._arcs = [[at, self._sink, loads.get(broker, 0), 0] for broker, at in self._node_of.items()]
         self._copied: list[int] = []
         self._other_first: list[int] = []
@@ -126,7 +129,7 @@ class _Network:
             self._supplies[node] = many * least
             self._supplies[start] -= many * least
             self._arc(start, node, many * (most - least))
-            found[node] = [b for b in self._ground.brokers if self._ground.racks[b] == rack]
+            found[node] = self._in_rack[rack]
         self._supplies[start] += many * group.factor
         self._supplies[self._sink] -= many * group.factor
         return found

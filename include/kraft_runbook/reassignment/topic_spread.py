@@ -32,8 +32,10 @@ ROUNDS = (-1, -1, 0, 0)
 """How far above its share a topic may be that takes another's place; one more is left than in the round before."""
 FAR = 2
 """From so far above its share on, a topic is worth that a broker's partitions are chosen anew."""
-MOST_AT_ONCE = 150_000
-"""Partitions that are dealt out anew at once, times the brokers: a second of a processor. Of more, a third of it."""
+MOST_AT_ONCE = 165_000
+"""Partitions that are dealt out anew at once, times the brokers and racks: a second of a processor. Of more, a third of
+it.
+"""
 MOST_ASKED = 3_000_000
 """Partitions that are asked for that in all."""
 
@@ -230,7 +232,8 @@ class _Exchanges:
         """The partitions that are dealt out anew: none where no topic is far above its share. Where they are too many,
         those that are copied, first those of topics that are copied to where they are far above their share.
         """
-        most, changed = MOST_AT_ONCE // len(self._racks), list(dict.fromkeys(self._changed))
+        most = MOST_AT_ONCE // (len(self._ground.racks) + len(self._ground.sizes))
+        changed = list(dict.fromkeys(self._changed))
         if len(self._sets) <= most:
             return list(self._sets) if any(max(self._above[broker]) >= FAR for broker in self._racks) else []
         far = {
