@@ -93,6 +93,14 @@ def test_each_replica_is_looked_at_a_few_times_however_many_there_are_and_how_li
     assert are_even([*after(roomy, plan).values()]) and len(plan.moves) == 1 + 443
 
 
+def test_a_new_disk_is_filled_without_looking_at_all_replicas_for_each_that_moves() -> None:
+    now = disks({"/d1": [100 + at % 7 for at in range(2_000)], "/d2": []})
+    sizes = Counted(now.sizes)
+    to, said = even_disks(replace(now, sizes=sizes), now.directories)
+    assert 900 < len(to) < 1_000 and not said
+    assert sizes.asked < 100 * len(sizes)
+
+
 def test_a_disk_that_one_replica_fills_above_its_share_costs_no_copy_between_others() -> None:
     now = disks({"/d1": [1000], "/d2": [30, 31], "/d3": [30, 30]})
     plan = planned(now)

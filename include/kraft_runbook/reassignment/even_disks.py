@@ -6,9 +6,10 @@ one or two are exchanged for others. What is exchanged needs room on both disks 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, combinations
+from heapq import merge
+from itertools import accumulate, chain, combinations, groupby
 from typing import NamedTuple
 
 from kraft_runbook.cluster.assignment import TopicPartition
@@ -56,6 +57,9 @@ class _Disks:
         self._load = dict.fromkeys(self._weight, 0)
         for partition, path in self.at.items():
             self._load[path] += mine.sizes[partition]
+        # Those that are empty change nothing.
+        held = sorted((p for p in self.at if mine.sizes[p]), key=self._order)
+        self._held = {path: [p for p in held if self.at[p] == path] for path in self._weight}
         self._mean = sum(self._load.values()) / sum(self._weight.values())
         self._allowed = WITHIN * self._mean
         self._has_exchanged = False
@@ -98,10 +102,9 @@ class _Disks:
     def _fill(self, path: str) -> float:
         return self._load[path] / self._weight[path]
 
-    def _held(self, path: str) -> list[TopicPartition]:
-        """The largest first; those that are empty change nothing."""
-        sizes = self._mine.sizes
-        return sorted((p for p, at in self.at.items() if at == path and sizes[p]), key=lambda p: (-sizes[p], p))
+    def _order(self, partition: TopicPartition) -> tuple[int, TopicPartition]:
+        """The largest first."""
+        return -self._mine.sizes[partition], partition
 
     def _gap(self, size: int, high: str, low: str) -> float | None:
         """By how much the two differ once so many bytes have gone; None where that is no gain."""
@@ -111,8 +114,15 @@ class _Disks:
 
     def _single(self, high: str, low: str) -> Exchange | None:
         """Without room for what single replicas do first, the plan is refused. After an exchange it is left out."""
-        gaps = {p: gap for p in self._held(high) if (gap := self._gap(self._mine.sizes[p], high, low)) is not None}
-        for partition in sorted(gaps, key=lambda p: (gaps[p], p)):
+        sizes, held = self._mine.sizes, self._held[high]
+        gap, steps = self._fill(high) - self._fill(low), 1 / self._weight[high] + 1 / self._weight[low]
+        # From the size that would make them the same to smaller ones, and to larger ones.
+        middle = bisect_left(held, -gap / steps, key=lambda p: -sizes[p])
+        alike = (list(each) for _, each in groupby(reversed(held[:middle]), key=sizes.__getitem__))
+        larger = chain.from_iterable(map(reversed, alike))
+        for partition in merge(larger, held[middle:], key=lambda p: (abs(gap - sizes[p] * steps), p)):
+            if self._gap(sizes[partition], high, low) is None:
+                continue
             go = (partition,)
             if not self._has_exchanged or all(self._room_beside(of, go, high, low) >= 0 for of in (high, low)):
                 return go, ()
@@ -124,7 +134,7 @@ class _Disks:
             return None
         for many in (1, 2):
             if (best := min(self._exchanges(high, low, many), default=None)) is not None:
-                there = self._held(low)
+                there = self._held[low]
                 return best.go, tuple(p for begin, end in best.come for p in there[begin:end])
         return None
 
@@ -132,7 +142,7 @@ class _Disks:
         """So many go; what comes instead is one of any size, then the largest that still fit, until the two are even.
         What would leave more than half of the difference is not worth its copies.
         """
-        sizes, there, here = self._mine.sizes, self._held(low), self._held(high)[:LARGEST]
+        sizes, there, here = self._mine.sizes, self._held[low], self._held[high][:LARGEST]
         negative = [-sizes[p] for p in there]
         # Of the first so many that the other disk holds: their bytes, and what these take of each disk's volume.
         before = [0, *accumulate(sizes[p] for p in there)]
@@ -178,5 +188,7 @@ class _Disks:
                 for volume, path in {self._volume[path]: path for path in (source, target)}.items():
                     self._room[volume] -= self._taken(partition, source, target, path)
                 self.at[partition] = target
+                del self._held[source][bisect_left(self._held[source], self._order(partition), key=self._order)]
+                insort(self._held[target], partition, key=self._order)
                 self._load[source] -= self._mine.sizes[partition]
                 self._load[target] += self._mine.sizes[partition]
