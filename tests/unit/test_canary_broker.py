@@ -282,7 +282,7 @@ def migrating_and_sick(at: datetime) -> ClusterObservation:
             migrating_and_sick,
             "There is nothing to undo: a restart changes nothing that could be undone",
         ),
-        (SOFTWARE, software.CANARY_HOLDS, upgraded_and_sick, "To go back (trigger downgrade_software__lab): "),
+        (SOFTWARE, software.CANARY_HOLDS, upgraded_and_sick, "If it can, trigger downgrade_software__lab: "),
     ],
     ids=["migration", "restart", "upgrade"],
 )
@@ -300,7 +300,7 @@ def test_where_the_watch_is_in_vain_the_way_back_is_the_operation_s_own(
             cluster.pause(5.0)
     assert told in stopped.value.way_out and "rollback.md" not in stopped.value.way_out
     if operation is SOFTWARE:
-        assert ". 1. Restart broker 2 on Kafka 3.9.2" in stopped.value.way_out
+        assert ": 1. Restart broker 2 on Kafka 3.9.2" in stopped.value.way_out
 
 
 def test_one_that_is_restarted_again_and_again_never_passes() -> None:

@@ -138,7 +138,7 @@ def test_a_gate_says_that_it_is_not_known_and_its_proof_reads_back() -> None:
         "level", seen, spec, checks=(), parity=None, rollback=plan, made_at=datetime(2026, 11, 26, tzinfo=UTC)
     )
     page = render_page(proof, LEVELS.table.gate("level"))
-    assert "Rollback: **not known**: the plan says it" in page and "**possible**" not in page
+    assert "Rollback: **not known**: only a plan can tell" in page and "**possible**" not in page
     assert Proof.from_dict(proof.to_dict()) == proof
     sure = replace(proof, rollback=RollbackPlan(True, "yes", ()))
     assert "known" not in sure.to_dict()["rollback"] and Proof.from_dict(sure.to_dict()) == sure

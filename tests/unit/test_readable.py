@@ -134,7 +134,7 @@ def test_a_node_that_was_down_meets_what_the_others_have_behind_them() -> None:
 
 def test_what_a_node_will_be_sent_is_unknown_and_no_yes_where_no_leader_was_asked() -> None:
     (found,) = unreadable("broker 2", replace(on_disk(2), to_come=Unread("no leader")), kafka4())
-    assert found.unknown and "is not known: no leader" in found.problem
+    assert found.unknown and "can run 4.1.1: no leader" in found.problem
 
 
 def test_a_directory_that_4_4_formatted_is_no_obstacle_to_4_3_which_passes_over_its_snapshot() -> None:
@@ -154,7 +154,7 @@ def level_at(number: int, offset: int) -> WrittenLevel:
 
 def test_a_disk_that_was_not_read_is_unknown_and_no_yes() -> None:
     (found,) = unreadable("broker 2", Unread("Permission denied"), kafka4())
-    assert found.unknown and "whether broker 2 can run 4.1.1 is not known: Permission denied" in found.problem
+    assert found.unknown and "nothing shows whether broker 2 can run 4.1.1: Permission denied" in found.problem
 
 
 # -- what is read of a disk --------------------------------------------------------------------------------------------

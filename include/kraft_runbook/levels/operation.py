@@ -33,9 +33,9 @@ def _read(seen: ClusterObservation, _: ClusterSpec) -> LevelsReading:
 def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
     """Only a plan can tell, which names the levels on its way that changed metadata: never a yes without one."""
     return not_known(
-        "the plan says it. A level can be lowered again as far as no level on the way changed metadata, and the plan"
-        " names those that did",
-        (f"Look at kraft-runbook features --cluster {spec.name} --to the level before.",),
+        "only a plan can tell. A level can be lowered again as far as no level on the way changed metadata, and the"
+        " plan names those that did (kraft-runbook features --to the level before)",
+        (f"Trigger upgrade_features__{spec.name} with the level before, and with 'Lower it'.",),
     )
 
 

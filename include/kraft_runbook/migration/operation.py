@@ -45,4 +45,5 @@ MIGRATION = Operation(
     way_out=way_out,
     account=copy_account,
     back="zk_to_kraft_rollback",
+    back_mends=True,
 )

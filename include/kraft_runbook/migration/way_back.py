@@ -111,7 +111,7 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
     if phase is Phase.KRAFT:
         return RollbackPlan(False, "there is no ZooKeeper to go back to", ())
     if phase is Phase.UNKNOWN:
-        return not_known("the phase is unknown, so no rollback can be promised")
+        return not_known("no phase is proven")
     steps = tuple(f"{edge.step}: {edge.does}" for edge in TABLE.way_back(phase))
     return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, RISKS)
 
@@ -289,9 +289,9 @@ def _not_told(seen: ClusterObservation, phase: Phase, dual_write_unread: str | N
     """What was not read and could be a no."""
     for each in seen.controllers.values():
         if each.running is True and isinstance(each.mode, Unread):
-            yield f"whether controller {each.id} runs with the migration flag is not known ({each.mode.reason})"
+            yield f"nothing shows whether controller {each.id} runs with the migration flag ({each.mode.reason})"
     if phase is not Phase.PRE_MIGRATION and dual_write_unread:
-        yield f"whether ZooKeeper is still written is not known: {dual_write_unread}"
+        yield f"nothing shows whether ZooKeeper is still written: {dual_write_unread}"
 
 
 def _settling(seen: ClusterObservation) -> Iterable[str]:

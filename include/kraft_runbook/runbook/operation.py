@@ -17,7 +17,7 @@ from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.explanation import Explanation, explain_by_table
 from kraft_runbook.runbook.transitions import Reading, Transitions
-from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.runbook.way_back import RollbackPlan, in_words
 
 
 class FindsWayBack(Protocol):
@@ -87,8 +87,9 @@ class Operation:
     leaves a step out. ``explains``: its own words for an observation, where the table's do not do. ``way_out``: what to
     do where a wait is in vain, in the words of ``explains``; empty: what the wait says is all. ``account``: what its
     closing report says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its rollback,
-    without the cluster's name; empty where the same run, or none, undoes it. ``sees``: what ``read``, ``checks`` and
-    ``explains`` are given: an observation, or a look of the operation's own that holds one (``procedures`` make it).
+    without the cluster's name; empty where the same run, or none, undoes it. ``back_mends``: whether that DAG itself
+    ends what keeps a way back with steps from being possible. ``sees``: what ``read``, ``checks`` and ``explains`` are
+    given: an observation, or a look of the operation's own that holds one (``procedures`` make it).
     """
 
     name: str
@@ -107,6 +108,7 @@ class Operation:
     way_out: FindsWayOut = no_way_out
     account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
     back: str = ""
+    back_mends: bool = False
     sees: type = ClusterObservation
 
     def __repr__(self) -> str:
@@ -124,13 +126,12 @@ class Operation:
 
     def way_back_in_words(self, seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> str:
         """Whether and how it can be undone from here: its DAG and the steps, or that nothing is to undo."""
-        plan = self.way_back(seen, spec, gone=gone)
-        if plan.possible and not plan.steps:
-            return f"There is nothing to undo: {plan.why}"
-        may_be = plan.possible or plan.steps or not plan.known
-        dag = f" (trigger {self.back}__{spec.name})" if self.back and may_be else ""
-        steps = "".join(f". {number}. {step}" for number, step in enumerate(plan.steps, 1))
-        return f"To go back{dag}: {'' if plan.known else 'whether it can is not known: '}{plan.why}{steps}"
+        return self.told_back(self.way_back(seen, spec, gone=gone), spec.name)
+
+    def told_back(self, plan: RollbackPlan, cluster: str, between: str = " ") -> str:
+        """The same of a plan of the way back. ``between``: what stands before each step."""
+        dag = f"{self.back}__{cluster}" if self.back else ""
+        return in_words(plan, dag, mends=self.back_mends, between=between)
 
     def explain(self, seen: Any, spec: ClusterSpec, *, earlier: Any = None) -> Explanation:
         """What the operation ``sees``, in words; a LIVE observation is enough. ``earlier``: the same some seconds

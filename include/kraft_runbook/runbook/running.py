@@ -41,7 +41,7 @@ def no_phase(until: str) -> Stage:
 def why_unknown(seen: ClusterObservation) -> str | None:
     """Why the phase is not known; None where it is."""
     reading = detect_phase(seen)
-    return f"the phase is not known: {'; '.join(reading.reasons)}" if reading.phase is Phase.UNKNOWN else None
+    return f"no phase is proven: {'; '.join(reading.reasons)}" if reading.phase is Phase.UNKNOWN else None
 
 
 def nothing_to_undo(why: str) -> Callable[..., RollbackPlan]:

@@ -81,7 +81,7 @@ def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[in
     """
     reading = reading_of(seen, spec)
     if reading.stage is Rolled.UNKNOWN:
-        return not_known(f"where the roll stands is not known: {'; '.join(reading.reasons)}")
+        return not_known(f"no stage of the roll is proven: {'; '.join(reading.reasons)}")
     if reading.stage is Rolled.OLD:
         return RollbackPlan(True, "every node runs the version before: nothing has to be undone", ())
     steps = tuple(each for each in _restarts(seen, spec, back=True) if each.startswith("Restart"))[::-1]
@@ -92,14 +92,14 @@ def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[in
             told = f"{beyond}. kraft-runbook features --cluster {spec.name} says whether the level can be lowered"
             return RollbackPlan(False, told, ())
         return not_known(
-            f"whether each node can start on Kafka {spec.kafka.version} was not read ({way.reason}). kraft-runbook"
-            f" features --cluster {spec.name} reads each node's disk and says so, as the {Gate.BACK} gate does",
+            f"each node's disk and the levels of Kafka {spec.kafka.version} decide, and were not read ({way.reason})."
+            f" kraft-runbook features --cluster {spec.name} reads them, as the {Gate.BACK} gate does",
             steps,
         )
     if way.closed:
-        return RollbackPlan(False, way.render_text(), ())
+        return RollbackPlan(False, way.why, ())
     if not way.open:
-        return replace(not_known(way.render_text(), steps), known=not way.unknown)
+        return replace(not_known(way.why, steps), known=not way.unknown)
     return RollbackPlan(True, f"every node can start on Kafka {spec.kafka.version}", steps)
 
 

@@ -40,7 +40,7 @@ def unreadable(
     if isinstance(disk, Unread):
         return (
             Obstacle(
-                f"whether {who} can run {software.version} is not known: {disk.reason}",
+                f"nothing shows whether {who} can run {software.version}: {disk.reason}",
                 "let this tool read its metadata log's directory",
                 unknown=True,
             ),
@@ -55,7 +55,7 @@ def unreadable(
 def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: SoftwareLevels) -> Iterator[Obstacle]:
     if isinstance(levels, Unread):
         yield Obstacle(
-            f"whether {who} can run {software.version} is not known: {levels.reason}",
+            f"nothing shows whether {who} can run {software.version}: {levels.reason}",
             levels.way_out or "let the quorum elect a leader, and look again",
             unknown=True,
         )

@@ -37,6 +37,13 @@ class SoftwareWay:
         found = [each for of_node in self.in_the_way.values() for each in of_node]
         return not self.closed and bool(found) and (bool(self.may_be_closed) or all(each.unknown for each in found))
 
+    @property
+    def why(self) -> str:
+        """What closes it, what stands in the way, or what was not read, without the answer itself: in one line."""
+        found = [str(each).removesuffix(".") for of_node in self.in_the_way.values() for each in of_node]
+        may_be = [self.may_be_closed] if self.may_be_closed else []
+        return "; ".join(self.closed or [*may_be, *found])
+
     def render_text(self) -> str:
         """The answer for a person: open, not yet (and until when), not known (and why), or closed (and by what)."""
         if self.open:
@@ -45,8 +52,11 @@ class SoftwareWay:
             return f"closed: {'; '.join(self.closed)}"
         lines = [str(each) for found in self.in_the_way.values() for each in found]
         told = f"not yet: {len(lines)} things keep nodes from starting on {self.version}"
-        if self.unknown:
-            told = f"not known: {self.may_be_closed or f'whether every node can start on {self.version}'}"
+        if self.unknown and self.may_be_closed:
+            unread = f"{self.may_be_closed[0].upper()}{self.may_be_closed[1:]}"
+            told = f"not known: whether the way to {self.version} is closed for good. {unread}"
+        elif self.unknown:
+            told = f"not known: whether every node can start on {self.version}"
         return "\n".join([told, *(f"  {line}" for line in lines)])
 
 
@@ -62,7 +72,7 @@ def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLeve
         if found:
             in_the_way[node_id] = found
     closed = tuple(_closed(seen, software, now))
-    may_be = "" if closed or not isinstance(seen.log, Unread) else _may_be_closed(seen.log, software)
+    may_be = "" if closed or not isinstance(seen.log, Unread) else _may_be_closed(seen.log)
     return SoftwareWay(software.version, in_the_way, closed, may_be)
 
 
@@ -157,10 +167,10 @@ def _last_level(disk: NodeOnDisk) -> int:
     return next((each.level for each in reversed(disk.after) if each.feature == METADATA_VERSION), held)
 
 
-def _may_be_closed(log: Unread, software: SoftwareLevels) -> str:
+def _may_be_closed(log: Unread) -> str:
     return (
-        f"whether the way to {software.version} is closed for good. The metadata log was not read ({log.reason}), and"
-        " the nodes' disks do not prove that metadata.version passed a level that changed metadata"
+        f"the metadata log was not read ({log.reason}), and the nodes' disks do not prove that metadata.version passed"
+        " a level that changed metadata"
     )
 
 

@@ -64,9 +64,7 @@ def stopped(run: Run, operation: Operation, seen: ClusterObservation, stands: st
     lines = [f"The run stopped. Cluster {run.spec.name} is in {stands}."]
     lines += why_they_failed(run.journal.records(), failed)
     lines.append("To go on: correct what is named above and clear the failed task.")
-    back = f" (trigger {operation.back}__{run.spec.name})" if operation.back else ""
-    lines.append(f"To go back{back}: {'' if plan.known else 'whether it can is not known: '}{plan.why}.")
-    lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
+    lines.append(operation.told_back(plan, run.spec.name, "\n"))
     return "\n".join(lines)
 
 

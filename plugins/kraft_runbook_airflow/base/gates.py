@@ -120,7 +120,7 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
             fail_on_reject=True,
             **kwargs,
         )
-        self.cluster = cluster
+        self.cluster, self.operation = cluster, operation
         self.terms = terms
         self.gate = gate
         self.number = number
@@ -192,10 +192,10 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
             self.log.error("The answer by %s does not count: %s. The gate asks again.", answer.by, turned_away)
             return self._ask(context, proof)
         if chosen == [self.REJECT]:
-            way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(proof.rollback.steps, 1)) or proof.rollback.why
+            way_back = self.operation.told_back(proof.rollback, self.cluster, "\n")
             record(context, self.cluster, Rejected(**asdict(answer)))
             self.log.error("Rejected by %s. The run stops here; nothing further is changed.", answer.by)
-            self.log.error("To go on, clear this gate's 'prove' task. To go back:\n%s", way_back)
+            self.log.error("To go on, clear this gate's 'prove' task. %s", way_back)
             raise AirflowFailException(f"rejected by {answer.by}")
         super().execute_complete(context=context, event=event)
         record(context, self.cluster, Approved(**asdict(answer)))

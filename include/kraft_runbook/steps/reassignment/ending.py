@@ -179,14 +179,18 @@ def stopped(
     run: Run, seen: ClusterObservation, failed: Iterable[str], undone: Iterable[str], back: Back | None = None
 ) -> str:
     """Where the run stopped, how to go on, and how to go back: by ``back``, or as the cluster shows."""
-    steps = REASSIGNMENT.way_back(seen, run.spec).steps if back is None else back(run)
+    to_go_back = (
+        REASSIGNMENT.told_back(REASSIGNMENT.way_back(seen, run.spec), run.spec.name, "\n")
+        if back is None
+        else "\n".join(["To go back:", *back(run)])
+    )
     return "\n".join(
         [
             "The run stopped.",
             *why_they_failed(run.journal.records(), failed),
             *(f"- {each}" for each in undone),
-            "To go on: correct what is named above and clear the failed task. To go back:",
-            *steps,
+            "To go on: correct what is named above and clear the failed task.",
+            to_go_back,
         ]
     )
 
