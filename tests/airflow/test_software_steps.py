@@ -186,7 +186,7 @@ def test_without_a_leader_a_controller_is_judged_by_its_own_disk_or_there_may_ne
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"disk": WHY}, "is not known"),
+        ({"disk": WHY}, "nothing shows whether controller 101 can run"),
         ({"software": {}}, "could not be read on the host of controller 101: it was not looked at"),
         ({"software": {OLD_HOME: WHY}}, WHY.reason),
     ],
