@@ -29,9 +29,10 @@ from kraft_runbook.procedures.see_groups import scan_groups
 from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
 from kraft_runbook.steps.toggles.toggling import plan_the_toggle, toggle_the_group
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer, Mode
-from kraft_runbook_consumer.embedded import ASSIGNORS, EmbeddedConsumer, make_consumer
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.settings import embedded_config, read_settings
+from kraft_runbook_consumer.sight import ASSIGNORS
 from lab.installation import JARS, JARS4
 
 
