@@ -15,8 +15,8 @@ from kraft_runbook.cluster.config_defaults import (
     LISTS,
     NUMBERS,
     TEXTS,
+    as_parsed,
     is_default,
-    one_spelling,
 )
 from kraft_runbook.cluster.config_tables import DEFAULTS_OF_3_9, SAME_IN_OTHER_WORDS
 from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of
@@ -113,7 +113,7 @@ def test_texts_of_one_spelling_are_one_value_to_kafka(kind: str, tmp_path: Path)
     alike = [
         (one, other)
         for one, other in combinations(range(len(ODD)), 2)
-        if one_spelling(key, ODD[one]) == one_spelling(key, ODD[other])
+        if as_parsed(key, ODD[one]) == as_parsed(key, ODD[other])
     ]
     assert alike
     assert [

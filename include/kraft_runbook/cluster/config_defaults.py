@@ -299,12 +299,13 @@ TEXTS: Mapping[str, str | None] = {
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 """``ConfigDef.COMMA_WITH_WHITESPACE``."""
 _FRACTION = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.")
+OF_LISTENER = re.compile(r"listener\.name\.[^.]+\.")
+"""What stands before a listener's own config."""
 _REFERENCE = "${"
 """A value that a config provider resolves before it is parsed."""
 
 
-def one_spelling(key: str, value: str) -> str:
+def as_parsed(key: str, value: str) -> str:
     """The value as ``ConfigDef.parseType`` reads it: blanks, also around the commas of a list, capitals of a boolean, a
     number's sign and zeros. What Kafka would refuse stays as it is. So does a key that Kafka does not define: plugins
     are given the text of the file, with its blanks (``AbstractConfig.originals``).
@@ -314,7 +315,7 @@ def one_spelling(key: str, value: str) -> str:
     text = trim(value)
     if _REFERENCE in text:
         return text
-    if _OF_LISTENER.sub("", key, count=1) in LISTS:
+    if OF_LISTENER.sub("", key, count=1) in LISTS:
         return ",".join(_COMMA.split(text))
     if key in BOOLEANS:
         return text.lower() if text.lower() in ("true", "false") else text
@@ -328,7 +329,7 @@ def _is_parsed(key: str) -> bool:
     """Whether Kafka defines the key, or for a listener what stands after its name or after its mechanism's
     (``AbstractConfig.valuesWithPrefixOverride``).
     """
-    own = _OF_LISTENER.match(key)
+    own = OF_LISTENER.match(key)
     if not own:
         return is_known(key)
     base = key[own.end() :]
@@ -339,5 +340,5 @@ def is_default(key: str, value: str) -> bool:
     """Whether a file that sets the key to this says no more than one without it."""
     for table in (LISTS, BOOLEANS, NUMBERS, FRACTIONS, TEXTS):
         if (default := table.get(key)) is not None:
-            return one_spelling(key, value) == one_spelling(key, default)
+            return as_parsed(key, value) == as_parsed(key, default)
     return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft_runbook.cluster.config_defaults import is_default, one_spelling
+from kraft_runbook.cluster.config_defaults import as_parsed, is_default
 from kraft_runbook.cluster.config_providers import PROVIDERS, SECRETS
 from kraft_runbook.cluster.sensitive import is_sensitive
 
@@ -33,7 +33,7 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
 
     ``newest_ibp``: what inter.broker.protocol.version is without one.
     """
-    found = {key: value if is_sensitive(key) else one_spelling(key, value) for key, value in properties.items()}
+    found = {key: value if is_sensitive(key) else as_parsed(key, value) for key, value in properties.items()}
     listeners = _endpoints(found.get(LISTENERS) or DEFAULT_LISTENERS)
     of_controllers = {each.upper() for each in listed(found.get(OF_CONTROLLERS, ""))}
     for_clients = [each for each in listeners if each.partition("://")[0] not in of_controllers]

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.broker_calls import CLIENT_AUTH, ENABLED, MECHANISM, prefixed
 from kraft_runbook.cluster.client_security import SecurityProtocol
-from kraft_runbook.cluster.config_defaults import is_default, one_spelling
+from kraft_runbook.cluster.config_defaults import OF_LISTENER, as_parsed, is_default
 from kraft_runbook.cluster.config_meaning import PROTOCOLS, listed
 from kraft_runbook.cluster.controller_calls import controllers_listener
 from kraft_runbook.cluster.known_properties import is_known
@@ -47,7 +47,6 @@ OF_ALL_LISTENERS = frozenset(
 limits and stores, and without sasl.jaas.config, which counts with a listener and a mechanism alone.
 """
 JAAS, REAUTHENTICATION = "sasl.jaas.config", "connections.max.reauth.ms"
-_LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 _TAKEN = re.compile(r"(ssl|sasl)\.|principal\.builder\.class$|connections\.max\.reauth\.ms$|security\.providers$")
 """What a channel takes of Kafka's own configs (``ChannelBuilders.channelBuilderConfigs``)."""
 
@@ -56,7 +55,7 @@ def is_late(key: str) -> bool:
     """Whether a broker's dynamic config of this name counts in ZooKeeper mode alone, or may (see the module). One of a
     listener that Kafka does not know is a plugin's.
     """
-    own = _LISTENER.match(key)
+    own = OF_LISTENER.match(key)
     if not own:
         return key == PROTOCOLS or key in OF_ALL_LISTENERS
     base = key[own.end() :]
@@ -67,7 +66,7 @@ def is_late(key: str) -> bool:
 
 def without_secret(key: str, value: str) -> str:
     """The value, or that it is hidden: a plugin's may be a secret too."""
-    base = _of_any_mechanism(_LISTENER.sub("", key, count=1))
+    base = _of_any_mechanism(OF_LISTENER.sub("", key, count=1))
     return HIDDEN if is_sensitive(key) or looks_secret(value) or not is_known(base) else value
 
 
@@ -133,7 +132,7 @@ def _by_file(in_file: Mapping[str, str], own: str, base: str) -> str | None:
 
 
 def _differs(key: str, value: str, by_file: str | None) -> str | None:
-    base = _of_any_mechanism(_LISTENER.sub("", key, count=1))
+    base = _of_any_mechanism(OF_LISTENER.sub("", key, count=1))
     if value == HIDDEN:
         return f"{key}, and its file has none" if by_file is None else None
     if is_default(base, value) if by_file is None else _meant(base, value) == _meant(base, by_file):
@@ -142,7 +141,7 @@ def _differs(key: str, value: str, by_file: str | None) -> str | None:
 
 
 def _meant(base: str, value: str) -> str:
-    spelt = one_spelling(base, value)
+    spelt = as_parsed(base, value)
     return ",".join(sorted(spelt.split(","))) if base == ENABLED else spelt
 
 
