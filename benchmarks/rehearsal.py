@@ -38,9 +38,7 @@ from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.io.local.installation import java, lay_out
 from kraft_runbook.io.local.remains import remains
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures.copy_tree import copy_tree
 from kraft_runbook.procedures.throwaway_place import own_directory
-from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.verdict import Rung, Verdict
 from kraft_runbook.steps.rehearse import Ask, rehearse
 from lab.checkout import commit
@@ -87,23 +85,17 @@ def _resident(pids: set[int]) -> int:
 
 @dataclass
 class Told:
-    """What a rehearsal tells, with the seconds at which each rung began. ``cpu``: of this process for the tree."""
+    """What a rehearsal tells, with the seconds at which each rung began."""
 
     began: float = field(default_factory=time.monotonic)
     rungs: dict[str, float] = field(default_factory=dict)
     ended: float = 0.0
-    cpu: float = 0.0
 
     def tell(self, line: str) -> None:
         seconds = time.monotonic() - self.began
         if line.startswith("-- "):
             self.rungs[line.removeprefix("-- ")] = seconds
         print(f"{seconds:7.1f} {line[:160]}", file=sys.stderr, flush=True)
-
-    def copy(self, *args: object, **how: object) -> CopiedTree:
-        copied = copy_tree(*args, **how)  # type: ignore[arg-type]
-        self.cpu = copied.cpu_seconds
-        return copied
 
     def lasted(self) -> dict[str, float]:
         """Seconds by rung."""
@@ -126,7 +118,7 @@ def rehearsed(source: ClusterSpec, place: Path) -> tuple[Canary, Told, Memory]:
     looks = threading.Thread(target=memory.watch)
     looks.start()
     try:
-        ask = Ask(class_archive=CLASS_ARCHIVE, copy=told.copy)
+        ask = Ask(class_archive=CLASS_ARCHIVE)
         canary = rehearse(source, secrets=environment_secrets({}), tell=told.tell, ask=ask)
     finally:
         memory.stop.set()
@@ -149,7 +141,7 @@ def report(canary: Canary, told: Told, memory: Memory, plan: Plan) -> tuple[str,
     lines = ["| rung | s |", "|---|---|", *(f"| {rung} | {seconds:.1f} |" for rung, seconds in told.lasted().items())]
     lines.append(f"| all, with the removal | {told.ended:.1f} |")
     lines += ["", "| what | measured |", "|---|---|"]
-    lines.append(f"| copying the tree | {took['tree_seconds']} s, {told.cpu:.2f} cpu-s |")
+    lines.append(f"| copying the tree | {took['tree_seconds']} s, {took['tree_cpu']} cpu-s |")
     lines.append(f"| Kafka's copy | {took['copy']} s, {took['copied_records']} records |")
     lines.append(f"| window of the way back | {took['window']} s, {took['tries']} tries |")
     lines.append(f"| a controller's peak | {took['controller_rss']} MiB, -Xmx{plan.controller_heap} |")

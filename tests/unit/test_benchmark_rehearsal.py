@@ -10,7 +10,15 @@ from benchmarks.rehearsal import Memory, Told, report
 from benchmarks.scale.cluster import Plan
 from kraft_runbook.evidence.kinds import Canary
 
-MEASURED = {"tree_seconds": 0.5, "copy": 4.6, "copied_records": 26012, "window": 3.8, "tries": 1, "cpu": 190.0}
+MEASURED = {
+    "tree_seconds": 0.5,
+    "copy": 4.6,
+    "copied_records": 26012,
+    "window": 3.8,
+    "tries": 1,
+    "cpu": 190.0,
+    "tree_cpu": 0.2,
+}
 
 
 def reported(partitions: int, *, seconds: float, mib: int, verdict: str = "PASSED") -> tuple[str, bool]:
