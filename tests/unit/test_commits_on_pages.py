@@ -1,4 +1,4 @@
-"""A commit that a page names is one of this repository's: a reader may check it out."""
+"""A commit that a page names is one of this branch's history: whoever clones it may check it out."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ HASH = re.compile(r"(?<![\w./-])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,10}(
 """As git shortens one. Not a part of a longer name, such as a member's id or a digest."""
 
 
-def git(*arguments: str, given: str = "") -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, input=given, capture_output=True, text=True, check=False)
+def git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else ""
 
 
-def test_each_commit_on_a_page_is_one_of_this_repository() -> None:
+def test_each_commit_on_a_page_is_in_this_history() -> None:
     if git("rev-parse", "--is-shallow-repository").strip() != "false":
         pytest.skip("the checkout has no history")
     named = {each: page.name for page in PAGES for each in HASH.findall(page.read_text())}
     assert len(named) > 20
-    kinds = git("cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join(named)).splitlines()
-    strange = {each: named[each] for each, kind in zip(named, kinds, strict=True) if not kind.endswith(" commit")}
+    history = git("rev-list", "HEAD").splitlines()
+    strange = {each: named[each] for each in named if not any(commit.startswith(each) for commit in history)}
     assert strange == {}
