@@ -151,7 +151,9 @@ def test_a_stale_proof_is_refused(scene):
     )
 
 
+@pytest.mark.long
 def test_a_proof_with_an_objection_is_never_put_before_a_person(scene):
+    """Every day: test_gate_tasks, each check that blocks."""
     scene.see(objection="partition t-0 has no state")
     run_id = scene.start("gate_anyone")
     assert scene.wait("gate_anyone", run_id, "gate_start.prove", ENDED) == "failed"
@@ -159,7 +161,9 @@ def test_a_proof_with_an_objection_is_never_put_before_a_person(scene):
     assert "partition t-0 has no state" in scene.log("gate_anyone", run_id, "gate_start.prove")
 
 
+@pytest.mark.long
 def test_an_objection_that_arises_after_the_approval_stops_the_step(scene):
+    """Every day: test_gate_tasks, each check that blocks meanwhile."""
     run_id = reach_gate(scene, "gate_anyone")
     scene.see(objection="partition t-0 went offline")
     scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
@@ -205,7 +209,9 @@ def test_proving_the_gate_again_asks_again(scene):
     assert proven(scene, run_id) in client.gate("gate_anyone", run_id, APPROVE)["body"]
 
 
+@pytest.mark.long
 def test_an_approval_of_another_proof_does_not_count(scene):
+    """Every day: test_gates and test_approvals."""
     run_id = reach_gate(scene, "gate_anyone")
     client = scene.as_user("operator")
     client.answer("gate_anyone", run_id, APPROVE, "Approve")
@@ -240,7 +246,9 @@ def test_a_second_run_is_refused_by_name_until_the_first_has_ended(scene):
     scene.wait("claim_back", third, "hold", ENDED)
 
 
+@pytest.mark.long
 def test_a_run_is_refused_while_another_airflow_holds_the_cluster(scene, zookeeper):
+    """Every day: test_claims, against a real ZooKeeper."""
     until = datetime.now(UTC) + timedelta(hours=1)
     elsewhere = Claim("zk_to_kraft_migration__anyone", "manual", "2026-03-04T10:00:00+00:00", "far-host", until)
     client = KazooClient(hosts=zookeeper)
@@ -259,7 +267,9 @@ def test_a_run_is_refused_while_another_airflow_holds_the_cluster(scene, zookeep
         client.close()
 
 
+@pytest.mark.long
 def test_the_claim_of_a_run_that_succeeded_is_free(scene):
+    """Every day: test_claims and test_begin_and_end_of_a_run."""
     for _ in range(2):
         run_id = scene.start("claim_brief")
         assert scene.wait("claim_brief", run_id, "claim", ENDED) == "success"
@@ -277,7 +287,9 @@ def test_a_sensor_gives_up_at_its_deadline_and_names_who_is_missing(scene):
     assert "controller 101" in log and "the deadline of 3 s has passed" in log
 
 
+@pytest.mark.long
 def test_a_dry_run_says_what_it_would_wait_for(scene):
+    """Every day: test_sensors."""
     run_id = scene.start("wait", dry_run=True)
     assert scene.wait("wait", run_id, "quorum_ready", ENDED) == "success"
     log = scene.log("wait", run_id, "quorum_ready")
