@@ -29,8 +29,8 @@ logging.getLogger("py4j").setLevel(
 
 ORDER = (
     "integration/test_migration.py",
-    "integration/test_rollback.py",
     "playbooks",
+    "integration/test_rollback.py",
     "faults",
     "integration",
     "airflow",
@@ -38,7 +38,8 @@ ORDER = (
     "unit",
 )
 """Files and directories below tests/. What takes long begins early, so that no process is left alone with it at the
-end; what waits for much and computes little (playbooks) runs beside a cluster with its Airflow, not after them all.
+end; what waits for much and computes little (playbooks) runs beside a cluster with its Airflow, not after them all, and
+not beside nothing: two clusters with an Airflow each, both at once, want more than two cores.
 """
 ONE_LAB = ("tests/integration/quorum/",)
 """Directories whose files share a lab: the same process runs them, one after the other."""
