@@ -88,7 +88,9 @@ def test_a_rehearsal_says_that_it_would_be_restarted_and_restarts_nothing(node: 
     assert node.files() == before and node.pid() == pid
 
 
+@pytest.mark.long
 def test_one_that_does_not_come_back_is_named_and_started_by_the_next_run(node: Node) -> None:
+    """Every day: test_restart.py, for the module is the same."""
     node.run_broker()
     moment = time.time()
     node.behave("exit=3")
@@ -162,24 +164,25 @@ def run_elsewhere(node: Node, moment: float) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
 
 
-EVERY_DAY = [(": stopped", True)]
-FURTHER = [
+MOMENTS = [
+    (": stopped", True),
     (PORT_NOT_OPEN, True),
     (": stop the service", False),
     (": stop the service", True),
     (": start the service", True),
 ]
-"""The module that stops and starts is that of a broker's restart, which test_restart.py kills at each of these."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("moment", "whole_tree"),
-    [*EVERY_DAY, *(pytest.param(*each, marks=pytest.mark.long) for each in FURTHER)],
+    MOMENTS,
     ids=lambda given: given if isinstance(given, str) else "all-killed" if given else "orphaned",
 )
 def test_killed_at_any_moment_and_run_again_the_node_is_restarted_once(
     node: Node, moment: str, whole_tree: bool
 ) -> None:
+    """Every day: test_restart.py, which kills the same module, and the tests above of a node that is down."""
     node.behave("stop=0.7 open=0.7")
     node.run_broker()
     began = time.time()
