@@ -16,7 +16,7 @@ import by_hand
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab
-from stage import ENDED, MIGRATION, PARITY, ROLLBACK, Stage, at_work, kill_worker_of_playbook
+from stage import ENDED, MIGRATION, PARITY, Stage, at_work, kill_worker_of_playbook
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import read_records
@@ -74,7 +74,9 @@ def test_a_dry_run_plays_every_step_and_changes_nothing(stage: Stage) -> None:
     assert "+process.roles=broker" in stage.log(MIGRATION, run_id, "roll_brokers_to_kraft.broker_1.restart")
 
 
+@pytest.mark.long
 def test_there_is_nothing_to_compare_while_zookeeper_is_the_only_store(stage: Stage) -> None:
+    """Every day: test_parity_check and test_parity_tasks."""
     run_id = stage.start(PARITY)
     assert stage.wait(PARITY, run_id, "parity", ENDED) == "skipped"
 
@@ -179,20 +181,6 @@ def test_after_finalization_parity_compares_with_the_last_proven_state(stage: St
     run_id = stage.start(PARITY)
     assert stage.wait(PARITY, run_id, "parity", ENDED) == "success", stage.failures(PARITY, run_id)
     assert "baseline" in stage.log(PARITY, run_id, "parity")
-
-
-def test_a_finalized_cluster_is_not_migrated_again(stage: Stage) -> None:
-    before = starts(stage.lab.spec)
-    run_id = stage.start(MIGRATION)
-    assert stage.run_to_its_end(MIGRATION, run_id) == "failed"
-    assert "KRB-" in stage.log(MIGRATION, run_id, "preflight.checks")
-    assert starts(stage.lab.spec) == before
-
-
-def test_a_finalized_cluster_has_no_way_back(stage: Stage) -> None:
-    run_id = stage.start(ROLLBACK)
-    assert stage.wait(ROLLBACK, run_id, "plan.way_back", ENDED) == "failed"
-    assert "what remains: go forward" in stage.log(ROLLBACK, run_id, "plan.way_back")
 
 
 def test_the_command_line_says_where_a_finalized_cluster_stands(stage: Stage) -> None:
