@@ -89,7 +89,7 @@ def test_a_whole_look_with_hosts_asks_for_their_secrets_without_zookeeper_too() 
     nowhere = SPEC.model_copy(
         update={"zookeeper": None, "brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
     )
-    sources: Any = Sources(hosts=hosts)
+    sources: Any = Sources(hosts=hosts, features=lambda *_, **__: WHY)
     seen = observe(nowhere, secrets=environment_secrets(SECRETS), scope=Scope.FULL, with_hosts=True, sources=sources)
     assert host_part(seen, 1, "secrets") == seen_there[1]
 

@@ -113,6 +113,7 @@ class Sources:
     controller: Callable[..., ControllerState] = look_at_controller
     metrics: Callable[..., MetricsClient] = MetricsClient
     hosts: Callable[..., HostsRead] = _look_at_hosts
+    features: Callable[..., FeatureObservation] = observe_features
     seconds: float = SOURCE_SECONDS
 
 
@@ -166,7 +167,7 @@ def observe(
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
             hosts = pool.submit(sources.hosts, spec, secrets=secrets, full=full) if with_hosts else None
             levels = (
-                pool.submit(observe_features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
+                pool.submit(sources.features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
             )
 
             looks: dict[int, BrokerLook | Unread] = {}
