@@ -18,14 +18,20 @@ from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 
 @pytest.fixture
-def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+def startsecs() -> int:
+    """How long supervisor waits at each start before it says that the process runs. A test of one that exits has 1."""
+    return 0
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, startsecs: int) -> Iterator[Node]:
     """The node under a real supervisord, its services defined and stopped."""
     directory = tmp_path_factory.mktemp("n")  # short: the path of a Unix socket may have 107 characters
     monkeypatch.setenv("KRB_PLANTED_SECRET", SECRET)
     node = lay_out(directory, manager=f"{{kind: supervisor, socket: 'unix://{directory}/s.sock', stop_timeout: 60}}")
     programs = "".join(
         f"\n[program:{name}]\ncommand={sys.executable} {directory}/stand_in.py {name} 127.0.0.1:{port} {config}\n"
-        f"autostart=false\nautorestart=false\nstartsecs=1\nstartretries=0\nstopwaitsecs=60\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n{further}"
+        f"autostart=false\nautorestart=false\nstartsecs={startsecs}\nstartretries=0\nstopwaitsecs=60\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n{further}"
         for name, port, config, further in (
             ("broker-1", node.ports["broker"], node.spec.broker(1).config_file, ""),
             ("controller-101", node.ports["controller"], node.spec.controller(101).config_file, f"user={getuser()}\n"),

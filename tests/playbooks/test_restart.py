@@ -105,6 +105,7 @@ def test_properties_of_another_mode_are_refused_before_anything_is_written(node:
     assert node.files() == before
 
 
+@pytest.mark.parametrize("startsecs", [1])
 def test_a_broker_that_exits_is_named_with_the_end_of_its_log(node: Node) -> None:
     node.behave("exit=3")
     with pytest.raises(StepFailed) as failed:

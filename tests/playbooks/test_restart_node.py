@@ -89,6 +89,7 @@ def test_a_rehearsal_says_that_it_would_be_restarted_and_restarts_nothing(node: 
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("startsecs", [1])
 def test_one_that_does_not_come_back_is_named_and_started_by_the_next_run(node: Node) -> None:
     """Every day: test_restart.py, for the module is the same."""
     node.run_broker()
