@@ -1,6 +1,7 @@
 """A whole rehearsal of a large cluster's migration: how long it takes, and how much memory.
 
     python -m benchmarks.rehearsal --partitions 20000 --brokers 40
+    python -m benchmarks.rehearsal --partitions 20000 --brokers 40 --poison token
 
 A real ZooKeeper is started with a tree of that size (the harness's). It is rehearsed as ``kraft-runbook rehearse`` does
 it: the tree is copied, and a throwaway with three controllers, two seats and a stand-in for every broker goes forward,
@@ -8,8 +9,11 @@ back, forward again, and is finalized, with parity in full by Spark at each rung
 throwaway and of this tool (Spark's JVM and Ansible among them) had resident at the same moment, looked at once a
 second: of a page that several share each counts its part (PSS). The source's ZooKeeper is not counted.
 
-Exit code 1: the rehearsal did not pass, or an aim was missed. The aims hold on two quiet cores; a size without any is
-not judged.
+``--poison``: the tree has one znode that ends Kafka's copy. Of a token's version Kafka names no znode, and the suspects
+are halved; producer ids that are no JSON it names itself. The time is that until the verdict is on record.
+
+Exit code 1: the rehearsal did not pass, or an aim was missed; with ``--poison``: it did not fail, or did not name that
+very znode, or an aim was missed. The aims hold on two quiet cores; a size without any is not judged.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.scale.cluster import CLUSTER_ID, Plan, heaps, write_cluster_file
+from benchmarks.scale.poison import POISONS, Poison
 from benchmarks.scale.processes import Processes
 from benchmarks.scale.start import ZOOKEEPER, start_zookeeper
 from benchmarks.scale.tree import Shape, write_snapshot
@@ -50,6 +55,10 @@ AIMS: Mapping[tuple[int, int], Mapping[str, float]] = {
     (200_000, 40): {"tree": 8, "minutes": 20, "GiB": 6},
 }
 """By partitions and brokers."""
+VERDICT_AIMS: Mapping[tuple[int, int], float] = {(20_000, 40): 180}
+"""Seconds until the verdict on a poisoned znode, in the same way."""
+TRIED = "a copy with "
+"""What a line of a try of the halving begins with."""
 MIB = 1024 * 1024
 ADDITIONS = 20_000_000
 
@@ -85,16 +94,19 @@ def _resident(pids: set[int]) -> int:
 
 @dataclass
 class Told:
-    """What a rehearsal tells, with the seconds at which each rung began."""
+    """What a rehearsal tells, with the seconds at which each rung began, and the tries of the halving."""
 
     began: float = field(default_factory=time.monotonic)
     rungs: dict[str, float] = field(default_factory=dict)
+    tries: list[str] = field(default_factory=list)
     ended: float = 0.0
 
     def tell(self, line: str) -> None:
         seconds = time.monotonic() - self.began
         if line.startswith("-- "):
             self.rungs[line.removeprefix("-- ")] = seconds
+        if line.startswith(TRIED):
+            self.tries.append(line)
         print(f"{seconds:7.1f} {line[:160]}", file=sys.stderr, flush=True)
 
     def lasted(self) -> dict[str, float]:
@@ -138,9 +150,7 @@ def speed() -> float:
 def report(canary: Canary, told: Told, memory: Memory, plan: Plan) -> tuple[str, bool]:
     """Markdown, and whether it passed and reached every aim of this size."""
     took = canary.measured
-    lines = ["| rung | s |", "|---|---|", *(f"| {rung} | {seconds:.1f} |" for rung, seconds in told.lasted().items())]
-    lines.append(f"| all, with the removal | {told.ended:.1f} |")
-    lines += ["", "| what | measured |", "|---|---|"]
+    lines = [*_rungs(told), "", "| what | measured |", "|---|---|"]
     lines.append(f"| copying the tree | {took['tree_seconds']} s, {took['tree_cpu']} cpu-s |")
     lines.append(f"| Kafka's copy | {took['copy']} s, {took['copied_records']} records |")
     lines.append(f"| window of the way back | {took['window']} s, {took['tries']} tries |")
@@ -157,11 +167,30 @@ def report(canary: Canary, told: Told, memory: Memory, plan: Plan) -> tuple[str,
     return "\n".join(lines), not missed and canary.verdict == Verdict.PASSED
 
 
+def report_of_poison(canary: Canary, told: Told, poison: Poison, plan: Plan) -> tuple[str, bool]:
+    """Markdown, and whether the verdict is FAILED, names the poisoned znode, and came in time."""
+    seconds, aim = float(canary.measured["seconds"]), VERDICT_AIMS.get((plan.partitions, plan.brokers))
+    named, missed = poison.is_named_by(canary.reasons), aim is not None and seconds > aim
+    outcome = "none at this size" if aim is None else f"{aim:g} s; {'missed' if missed else 'reached'}"
+    lines = [*_rungs(told), "", f"poisoned: {poison.znode}; {'named' if named else 'not named'} by the verdict"]
+    lines += [f"verdict: {canary.verdict} after {seconds:.1f} s; aim: {outcome}", *canary.reasons]
+    lines += [f"tries of the halving: {len(told.tries)}", *told.tries]
+    return "\n".join(lines), named and not missed and canary.verdict == Verdict.FAILED
+
+
+def _rungs(told: Told) -> list[str]:
+    """As a table."""
+    lines = ["| rung | s |", "|---|---|", *(f"| {rung} | {seconds:.1f} |" for rung, seconds in told.lasted().items())]
+    return [*lines, f"| all, with the removal | {told.ended:.1f} |"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=20_000)
     parser.add_argument("--brokers", type=int, default=40)
+    parser.add_argument("--poison", choices=sorted(POISONS))
     asked = parser.parse_args()
+    poison = POISONS[asked.poison] if asked.poison else None
     additions = speed()
     directory, place = Path(tempfile.mkdtemp(prefix="krb-b")), Path(tempfile.mkdtemp(prefix="krb-b"))
     controller, zookeeper = heaps(asked.partitions, asked.brokers)
@@ -177,14 +206,15 @@ def main() -> int:
     try:
         plan.save()
         source = source_of(plan, place)
-        write_snapshot(plan.zookeeper_data, Shape(asked.partitions, asked.brokers, in_sync=True), CLUSTER_ID)
+        shape = Shape(asked.partitions, asked.brokers, in_sync=True)
+        write_snapshot(plan.zookeeper_data, shape, CLUSTER_ID, poison.nodes if poison else ())
         start_zookeeper(plan, source, processes)
         canary, told, memory = rehearsed(source, place)
     finally:
         processes.stop(ZOOKEEPER)
         shutil.rmtree(directory)
         shutil.rmtree(place)
-    shown, reached = report(canary, told, memory, plan)
+    shown, reached = report_of_poison(canary, told, poison, plan) if poison else report(canary, told, memory, plan)
     print(
         f"\nbenchmarks.rehearsal at {commit()}: {asked.partitions} partitions, {asked.brokers} brokers,"
         f" {canary.measured['znodes']} znodes; highest load {canary.measured['load']} on {os.cpu_count()} cores;"

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -222,10 +222,12 @@ def encode_topic(shape: Shape, topic: int) -> bytes:
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def write_snapshot(data_dir: Path, shape: Shape, cluster_id: str) -> Path:
-    """Write ``<data_dir>/version-2/snapshot.<zxid>``; the path of the file."""
+def write_snapshot(data_dir: Path, shape: Shape, cluster_id: str, others: Iterable[Node] = ()) -> Path:
+    """Write ``<data_dir>/version-2/snapshot.<zxid>``; the path of the file. ``others``: nodes besides the topics',
+    parents first; one with a path of the skeleton's takes that one's place.
+    """
     with snapshot_file(data_dir) as snapshot:
-        _write(snapshot, shape, cluster_id)
+        _write(snapshot, shape, cluster_id, others)
         snapshot.zxid = ZXID
     assert snapshot.path is not None
     return snapshot.path
@@ -234,11 +236,12 @@ def write_snapshot(data_dir: Path, shape: Shape, cluster_id: str) -> Path:
 def write_tree(file: BinaryIO, shape: Shape, cluster_id: str) -> None:
     """The whole snapshot, sealed."""
     snapshot = Snapshot(file)
-    _write(snapshot, shape, cluster_id)
+    _write(snapshot, shape, cluster_id, ())
     snapshot.seal()
 
 
-def _write(snapshot: Snapshot, shape: Shape, cluster_id: str) -> None:
-    snapshot.write(encode(node) for node in skeleton(cluster_id))
+def _write(snapshot: Snapshot, shape: Shape, cluster_id: str, others: Iterable[Node]) -> None:
+    nodes = {node.path: node for node in skeleton(cluster_id)} | {node.path: node for node in others}
+    snapshot.write(encode(node) for node in nodes.values())
     for topic in range(shape.topics):
         snapshot.write([encode_topic(shape, topic)])

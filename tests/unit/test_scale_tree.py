@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from znodes_in_memory import Decoded, read_snapshot
 
+from benchmarks.scale.poison import POISONS, Poison
 from benchmarks.scale.tree import (
     MADE_AT,
     OPEN,
@@ -21,6 +23,7 @@ from benchmarks.scale.tree import (
     topic_config,
     topic_id,
     topic_name,
+    write_snapshot,
     write_tree,
 )
 
@@ -62,6 +65,13 @@ def test_a_topic_says_what_the_facts_say(nodes: dict[str, Decoded]) -> None:
                 facts.isr,
             )
             assert state.version == facts.epoch, "the partition's epoch is the znode's version"
+
+
+@pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
+def test_a_poisoned_znode_stands_in_the_tree_as_given(poison: Poison, tmp_path: Path) -> None:
+    found = read_snapshot(write_snapshot(tmp_path, SHAPE, "id", poison.nodes).read_bytes())
+    assert found.keys() >= {each.path for each in poison.nodes}
+    assert found[poison.znode].data == next(each.data for each in poison.nodes if each.path == poison.znode)
 
 
 def test_assignments_are_possible() -> None:

@@ -1,0 +1,57 @@
+"""A znode that ends Kafka's copy, for a tree of the harness: of one Kafka names nothing, and the other it names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.scale.tree import Node
+
+TOKENS = "/delegation_token/tokens"
+TOKEN = {
+    "version": 3,
+    "owner": "User%3Aa",
+    "tokenRequester": "User%3Aa",
+    "renewers": [],
+    "issueTimestamp": 1,
+    "maxTimestamp": 2,
+    "expiryTimestamp": 2,
+    "tokenId": "t",
+}
+GOOD_TOKENS = 9
+"""Beside the poisoned one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """``znode``: the one that ends the copy; ``nodes``: it, and what lies above and beside it. ``named``: whether Kafka
+    names it, so that no suspects are halved.
+    """
+
+    znode: str
+    nodes: tuple[Node, ...]
+    named: bool
+
+    def is_named_by(self, reasons: Iterable[str]) -> bool:
+        """Whether a verdict's reasons say that this znode, and no other, ended the copy: in Kafka's own words, or as
+        what halving found.
+        """
+        halved = [each for each in reasons if "which znode ends" in each]
+        if self.named:
+            return not halved and any("Kafka's own copy" in each and self.znode in each for each in reasons)
+        return any(f"ends of {self.znode} alone" in each and "without it the copy is done" in each for each in halved)
+
+
+def _token(name: str, **other: object) -> Node:
+    return Node(f"{TOKENS}/{name}", json.dumps(TOKEN | other).encode())
+
+
+_ABOVE = (Node("/delegation_token"), Node(TOKENS))
+_GOOD = tuple(_token(f"planted-{number}") for number in range(GOOD_TOKENS))
+_PRODUCER_IDS = "/latest_producer_id_block"
+POISONS: Mapping[str, Poison] = {
+    "token": Poison(f"{TOKENS}/poison", (*_ABOVE, *_GOOD, _token("poison", version=9)), named=False),
+    "producer-ids": Poison(_PRODUCER_IDS, (Node(_PRODUCER_IDS, b"{ no JSON"),), named=True),
+}
+"""Of a token's version Kafka says "requirement failed"; of a znode that is no JSON, its path."""
