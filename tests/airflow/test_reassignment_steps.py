@@ -859,6 +859,29 @@ def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene) -> None:
         assert grew[0] == (f"The rest to copy grew 3 times in a row, to 5.0 MB: more is produced than copied; {what}")
 
 
+def test_the_rate_that_is_offered_is_above_what_followers_in_sync_read_too(scene: Scene) -> None:
+    """2 MB/s are produced, and two in sync and the copy read them: the gap grows by 2 MB/s, and 6 MB/s must pass."""
+    seconds = 0
+    told: list[str] = []
+
+    def looked(*_: Any, **__: Any) -> Any:
+        nonlocal seconds
+        seconds += 1
+        there = 10 * MB + seconds * 2 * MB
+        now = replace(
+            look(ongoing=MOVING, at=seconds, sizes={A: there, B: 0}),
+            logs={broker: {A: there} for broker in (1, 2, 4)} | {3: {A: 0}},
+            seen={A: PartitionSeen((1, 2, 4, 3), 1, (1, 2, 4))},
+        )
+        return now, read_plan(PLAN, now.placement)
+
+    scene.cluster.answers[look_at_plan] = looked
+    wait = WhileMoving(files_of(scene.run), Limits(1, 1, None), MB, say=0.0, warn=told.append)
+    while not (grew := [each for each in told if "grew" in each]):
+        assert not wait.look(scene.cluster)
+    assert "trigger change_pace__lab with 8.6 MB/s or more, in place of 1.0 MB/s" in grew[0]
+
+
 async def why_awake(waits: ReassignmentTrigger) -> str:
     async for event in waits.run():
         return str(event.payload["why"])

@@ -192,6 +192,7 @@ def test_a_partition_that_nobody_leads_or_nobody_saw_is_not_read_from() -> None:
 
 def test_the_rate_that_is_offered_makes_up_for_what_the_gap_grew() -> None:
     assert rate_that_keeps_up(1_000_000, [5_000_000, 20_000_000, 35_000_000], 60.0) == 1_833_333  # 0.5 MB/s by 0.6
+    assert rate_that_keeps_up(1_000_000, [5_000_000, 35_000_000], 60.0, 2_100_000) == 3_000_000  # 2.1 MB/s by 0.7
 
 
 def test_a_gap_that_grew_over_three_samples_is_said() -> None:

@@ -290,11 +290,13 @@ def most_at_once(slow: Callable[[int], Collection[str]], moves: int) -> int:
     return bisect_left(range(1, moves + 1), True, key=lambda count: bool(slow(count)))
 
 
-def rate_that_keeps_up(rate: int, gaps: Sequence[int], seconds: float) -> int:
+def rate_that_keeps_up(rate: int, gaps: Sequence[int], seconds: float, least: float = 0.0) -> int:
     """The bytes a second under which what is left would shrink. ``gaps``: the bytes left of all brokers, one look after
-    the other, over ``seconds``. No single broker lacks more than what the sum of them grew.
+    the other, over ``seconds``. No single broker lacks more than what the sum of them grew, but for what its followers
+    in sync use up of the rate: ``least``, as of ``least_rate``, has that too.
     """
-    return round(rate + max(0, gaps[-1] - gaps[0]) / max(seconds, 1.0) / LEAST_OF_RATE)
+    lacks = max(0, gaps[-1] - gaps[0]) / max(seconds, 1.0)
+    return round(max(rate + lacks / LEAST_OF_RATE, least / MOST_OF_RATE))
 
 
 def gap_grows(gaps: Iterable[int]) -> bool:

@@ -21,7 +21,14 @@ from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.progress import replicas_left
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
-from kraft_runbook.reassignment.throttles import GROWING, gap_grows, rate_that_keeps_up
+from kraft_runbook.reassignment.throttles import (
+    GROWING,
+    gap_grows,
+    least_rate,
+    produced_into,
+    rate_that_keeps_up,
+    read_from_leaders,
+)
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.concurrency import follow, that_count
 from kraft_runbook.steps.reassignment.files import HowFar, RunFiles
@@ -146,7 +153,8 @@ class WhileMoving:
             self._gaps.append(self._tell(cluster, self._earlier, now))
             self._times.append(now.at)
             if gap_grows(self._gaps):
-                mend = self._faster(cluster.spec.name) if self.throttled else "read the brokers' logs"
+                least = self._least(self._earlier, now)
+                mend = self._faster(cluster.spec.name, least) if self.throttled else "read the brokers' logs"
                 self.warn(
                     f"The rest to copy grew {GROWING} times in a row, to {self._gaps[-1] / 1e6:.1f} MB: more is"
                     f" produced than copied; {mend}"
@@ -154,12 +162,21 @@ class WhileMoving:
             self._earlier, self._said = now, time.monotonic()
         return ""
 
-    def _faster(self, cluster: str) -> str:
-        """Which rate would do, from what the gap grew by in the last looks."""
+    def _least(self, earlier: ReplicasLook, now: ReplicasLook) -> float:
+        """As of ``least_rate``, for all that is copied now, by what was produced between these looks."""
+        before, after = earlier.placement.sizes, now.placement.sizes
+        moves = [each for each in self._planned().moves if each.partition in now.placement.copying & before.keys()]
+        grown = moves, before, after, now.at - earlier.at
+        return least_rate(produced_into(*grown), read_from_leaders(*grown, now.seen), len(moves))
+
+    def _faster(self, cluster: str, least: float) -> str:
+        """Which rate would do, from what the gap grew by in the last looks, and no less than would be taken
+        (``judged_rate``).
+        """
         assert self.throttled is not None
         last = slice(-GROWING - 1, None)
         seconds = self._times[-1] - self._times[last][0]
-        rate = rate_that_keeps_up(self.throttled, self._gaps[last], seconds)
+        rate = rate_that_keeps_up(self.throttled, self._gaps[last], seconds, least)
         now = self.throttled / 1e6
         return f"trigger change_pace__{cluster} with {rate / 1e6:.1f} MB/s or more, in place of {now:.1f} MB/s"
 
