@@ -6,9 +6,11 @@ import io
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 import pytest
@@ -187,6 +189,24 @@ class Ground:
 
 def only(topic: str, *lists: Replicas) -> Assignment:
     return {TopicPartition(topic, number): replicas for number, replicas in enumerate(lists)}
+
+
+@contextmanager
+def produced(ground: Ground, topic: str, partitions: int, rate: int) -> Iterator[None]:
+    """Meanwhile so many bytes a second come to each partition."""
+    ends = Event()
+
+    def produce() -> None:
+        while not ends.wait(0.5):
+            ground.write(topic, partitions, rate // 2 // len(RECORD))
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(produce)
+        try:
+            yield
+        finally:
+            ends.set()
+            running.result(60)
 
 
 @contextmanager

@@ -7,16 +7,14 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Event
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from replicas import MB, RECORD, Ground, command, ground_of, only
+from replicas import MB, Ground, command, ground_of, only, produced
 
 from kraft_runbook.cluster.assignment import Answer, Move, TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
@@ -246,24 +244,6 @@ def test_a_throttle_holds_progress_is_seen_and_nothing_of_it_is_left(ground: Gro
     assert remove_throttles(spec, RunThrottles.of(plan.moves, rate), former, secrets=secrets) == ()
     assert read_throttles(spec, [topic], secrets=secrets).lists == {topic: {LEADER_LIST: "7:1"}}
     ground.finish(plan)
-
-
-@contextmanager
-def produced(ground: Ground, topic: str, partitions: int, rate: int) -> Iterator[None]:
-    """Meanwhile so many bytes a second come to each partition."""
-    ends = Event()
-
-    def produce() -> None:
-        while not ends.wait(0.5):
-            ground.write(topic, partitions, rate // 2 // len(RECORD))
-
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(produce)
-        try:
-            yield
-        finally:
-            ends.set()
-            running.result(60)
 
 
 @pytest.mark.long
