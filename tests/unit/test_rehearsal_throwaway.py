@@ -176,6 +176,14 @@ def test_seats_notice_their_controller_soon_and_controllers_keep_the_files_patie
     assert controller_properties(own, own.controllers[0], ControllerMode.MIGRATION)[key] == "20000"
 
 
+@pytest.mark.parametrize(("given", "polls"), [(1.0, 0.2), (0.1, 0.1)])
+def test_looks_on_loopback_follow_each_other_soon_and_as_many_must_agree_as_the_file_says(
+    given: float, polls: float
+) -> None:
+    deadlines = made(with_settings(deadlines={"poll": given, "healthy_in_a_row": 4})).spec.deadlines
+    assert (deadlines.poll, deadlines.healthy_in_a_row) == (polls, 4)
+
+
 def test_the_seats_keep_each_cleaner_the_buffer_that_kafka_asks_for() -> None:
     found = made(with_settings(broker_properties={"log.cleaner.threads": "16"}))
     seat = broker_properties(found.spec, found.spec.brokers[0], BrokerMode.ZOOKEEPER)
