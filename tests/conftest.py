@@ -63,8 +63,13 @@ def _let_pass(_number: int, _frame: FrameType | None) -> None:
     """Do nothing. Not SIG_IGN: what the tests start would inherit that, and could not be interrupted."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In order. What ``begins`` a file's long tests is one of them too: before marks select, hence first."""
     items.sort(key=_rank)
+    for item in items:
+        if item.get_closest_marker("begins") and item.config.getoption("markexpr") == "long":
+            item.add_marker(pytest.mark.long)
 
 
 def _rank(item: pytest.Item) -> int:

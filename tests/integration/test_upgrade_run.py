@@ -40,6 +40,7 @@ def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]
         yield opened
 
 
+@pytest.mark.begins
 def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record_is_lost(
     stage: Stage, lab: Lab, tmp_path: Path
 ) -> None:
