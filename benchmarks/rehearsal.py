@@ -39,6 +39,7 @@ from benchmarks.scale.start import ZOOKEEPER, start_zookeeper
 from benchmarks.scale.tree import Shape, write_snapshot
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.io.local.installation import java, lay_out
 from kraft_runbook.io.local.remains import remains
@@ -57,6 +58,8 @@ AIMS: Mapping[tuple[int, int], Mapping[str, float]] = {
 """By partitions and brokers."""
 VERDICT_AIMS: Mapping[tuple[int, int], float] = {(20_000, 40): 180}
 """Seconds until the verdict on a poisoned znode, in the same way."""
+TOKENS_KEY = "delegation.token.secret.key"
+"""Without it each delegation token, a good one too, ends a controller that publishes it."""
 TRIED = "a copy with "
 """What a line of a try of the halving begins with."""
 MIB = 1024 * 1024
@@ -122,7 +125,8 @@ def source_of(plan: Plan, place: Path) -> ClusterSpec:
     spec, home = write_cluster_file(plan), plan.directory / "kafka-here"
     lay_out(home, jars=fetch_jars(spec.kafka.version).glob("*.jar"), java_command=java(), class_archive=CLASS_ARCHIVE)
     settings = Rehearsal(directory=str(place), kafka_home=str(home), network=free_network(), time_limit=7200)
-    return spec.model_copy(update={"rehearsal": settings, "controller_heap": plan.controller_heap})
+    secrets = {TOKENS_KEY: SecretRef(env="BENCHMARK_TOKENS_KEY")}
+    return spec.model_copy(update={"rehearsal": settings, "controller_heap": plan.controller_heap, "secrets": secrets})
 
 
 def rehearsed(source: ClusterSpec, place: Path) -> tuple[Canary, Told, Memory]:
