@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
     for item in items:
         if item.get_closest_marker("begins") and item.config.getoption("markexpr") == "long":
-            item.add_marker(pytest.mark.long)
+            item.add_marker("long")
 
 
 def _rank(item: pytest.Item) -> int:

@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
+from benchmarks.scale.poison import POISONS, TOKENS
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
@@ -113,28 +114,14 @@ def test_a_poisoned_znode_is_named(
     assert not any("which znode ends" in each for each in told.reasons), "Kafka named it"
 
 
-TOKENS = "/delegation_token/tokens"
-TOKEN = {
-    "version": 3,
-    "owner": "User%3Aa",
-    "tokenRequester": "User%3Aa",
-    "renewers": [],
-    "issueTimestamp": 1,
-    "maxTimestamp": 2,
-    "expiryTimestamp": 2,
-    "tokenId": "t",
-}
-
-
 @pytest.mark.long
 def test_a_poisoned_znode_that_kafka_does_not_name_is_found_by_halving(
     source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
 ) -> None:
     """Of a token's version Kafka says "requirement failed". Tokens are read in the copy alone."""
-    planted = {f"{TOKENS}/planted-{number}": TOKEN for number in range(9)}
-    planted[f"{TOKENS}/poison"] = TOKEN | {"version": 9}
+    planted = {each.path: each.data for each in POISONS["token"].nodes if each.path.startswith(f"{TOKENS}/")}
     for path, token in planted.items():
-        zookeeper.create(path, json.dumps(token).encode(), makepath=True)
+        zookeeper.create(path, token, makepath=True)
     try:
         told = rehearsed(source, quiet_lab, spark, whole=False)
     finally:

@@ -21,7 +21,7 @@ def test_every_long_test_is_below_a_directory_that_make_runs() -> None:
     run = [*named_by("test-long"), *named_by("faults")]
     assert run and all(each.is_dir() for each in run)
     files = [
-        each for each in (ROOT / "tests").rglob("test_*.py") if LONG.search(each.read_text()) and each != Path(__file__)
+        each for each in (ROOT / "tests").rglob("*.py") if LONG.search(each.read_text()) and each != Path(__file__)
     ]
     assert files
     assert [str(each) for each in files if not any(each.is_relative_to(directory) for directory in run)] == []
