@@ -294,6 +294,29 @@ def test_controllers_are_set_aside_at_once_each_on_record_by_its_own_task(
     assert sorted(taken) == [(f"{SET_ASIDE.step}.{node}", node) for node in throwaway.spec.controller_ids]
 
 
+@pytest.mark.parametrize(
+    ("serving", "order"),
+    [
+        ([0, 0], [1, 0]),
+        ([1, 1], [0, 1]),
+        ([0, 1], [1, 0]),  # the last one is taken, whoever serves by then
+        ([None, None], [0, 1]),  # a KRaft controller
+    ],
+)
+def test_the_seat_that_is_the_controller_is_restarted_last(
+    throwaway: ThrowawayCluster, tmp_path: Path, serving: list[int | None], order: list[int]
+) -> None:
+    seats = throwaway.spec.brokers
+
+    class Serving(Ladder):
+        def await_a_controller(self) -> int | None:
+            at = serving.pop(0)
+            return None if at is None else seats[at].id
+
+    climb = ladder(throwaway, tmp_path, kind=Serving)
+    assert [each.id for each in climb._controller_last()] == [seats[at].id for at in order]
+
+
 def test_the_second_climb_prints_no_tree_since_nothing_is_compared_with_it(
     throwaway: ThrowawayCluster, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +20,15 @@ from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.hosts.stores import SecuredRead
-from kraft_runbook.io.kafka.topics_seen import _state, topics_seen_by
+from kraft_runbook.io.kafka.topics_seen import BrokerView, _state, topics_seen_by
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures.look_at_nodes import SECONDS_A_PARTITION, look_at_broker
+from kraft_runbook.procedures.look_at_nodes import (
+    SECONDS_A_PARTITION,
+    TOPICS_NOT_ASKED,
+    BrokerLook,
+    answer_seconds,
+    look_at_broker,
+)
 from kraft_runbook.procedures.look_deadline import Deadline, in_time
 from kraft_runbook.procedures.observe import Scope, Sources, observe
 
@@ -45,27 +51,71 @@ def test_a_partition_is_in_sync_in_whatever_order_its_isr_stands() -> None:
     )
 
 
-def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone_through() -> None:
-    deadline = Deadline(began=100.0, seconds=6.0)
-    at_work: list[float] = []
+def look_at_one(deadline: Deadline, mode: object, topics: object) -> BrokerLook:
+    sources: Any = {"accepts": lambda *_: True, "mode_of": mode, "topics_by": topics}
+    return look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline, {}, **sources)
+
+
+def in_zookeeper_mode(*_: object, **__: object) -> BrokerMode:
+    return BrokerMode.ZOOKEEPER
+
+
+def test_an_answer_tells_how_many_partitions_it_has_before_they_are_gone_through() -> None:
+    told: list[int] = []
+    asked: list[int] = []
 
     class Partition(SimpleNamespace):
         @property
         def replicas(self) -> list[int]:
-            at_work.append(deadline.at)
+            asked.append(len(told))
             return [1]
 
     answer = metadata([1], [1])
     answer.topics["t"].partitions = {0: Partition(isrs=[1], leader=1), 1: Partition(isrs=[1], leader=1)}
-    asked = partial(topics_seen_by, client=lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: answer))
-    mode: Any = lambda *_, **__: BrokerMode.ZOOKEEPER  # noqa: E731
+    client: Any = lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: answer)  # noqa: E731
     secrets = environment_secrets(SECRETS)
-    look = look_at_broker(
-        SPEC, SPEC.broker(1), secrets, deadline, {}, accepts=lambda *_: True, mode_of=mode, topics_by=asked
+    view = topics_seen_by(SPEC, SPEC.broker(1), secrets=secrets, answered=told.append, client=client)
+    assert (view.state.partition_count, told, set(asked)) == (2, [2], {1})
+
+
+@pytest.mark.parametrize(("partitions", "seconds"), [(0, 4.0), (20_000, 6.0), (200_000, 24.0), (2_000_000, 30.0)])
+def test_a_broker_that_answers_has_the_time_that_the_clusters_size_needs(partitions: int, seconds: float) -> None:
+    """Also where the look has no time left; then that of this tool's own work, for the answers of all three brokers."""
+    deadline = Deadline(time.monotonic() - 6.0, seconds=6.0, answer=answer_seconds(partitions))
+    given: list[float] = []
+
+    def topics(*_: object, timeout: float, answered: Callable[[int], object], **__: object) -> BrokerView:
+        given.extend((timeout, deadline.at - time.monotonic()))
+        answered(2_000_000)
+        given.append(deadline.at - time.monotonic())
+        return BrokerView(1, _state(metadata([1]), 1), frozenset({"t"}))
+
+    look_at_one(deadline, in_zookeeper_mode, topics)
+    assert given[0] == pytest.approx(seconds)
+    assert seconds <= given[1] <= seconds + 0.5
+    assert 2_000_000 * 3 * SECONDS_A_PARTITION - 1 < given[2] <= 2_000_000 * 3 * SECONDS_A_PARTITION
+
+
+def test_a_look_without_topics_asks_no_broker_for_them() -> None:
+    assert look_at_one(Deadline(time.monotonic(), 6.0), in_zookeeper_mode, None) == BrokerLook(
+        True, BrokerMode.ZOOKEEPER, TOPICS_NOT_ASKED
     )
-    assert not isinstance(look.view, Unread) and look.view.state.partition_count == 2
-    assert set(at_work) == {106.0 + 2 * 3 * SECONDS_A_PARTITION} == {deadline.at}
-    asked(SPEC, SPEC.broker(1), secrets=secrets)
+
+
+def test_a_look_knows_from_the_last_one_how_long_the_answers_are() -> None:
+    alone = SPEC.model_copy(update={"name": "grown", "brokers": SPEC.brokers[:1], "zookeeper": None})
+    answers: list[float] = []
+
+    def broker(_: object, __: object, ___: object, deadline: Deadline, *____: object, **how: object) -> BrokerLook:
+        answers.append(deadline.answer)
+        state = replace(_state(metadata([1]), 1), partition_count=100_000)
+        asked = "topics_by" not in how
+        return BrokerLook(True, BrokerMode.KRAFT, BrokerView(1, state, frozenset("t")) if asked else TOPICS_NOT_ASKED)
+
+    for scope in (Scope.LIVE, Scope.NODES, Scope.LIVE):
+        seen = observe(alone, secrets=environment_secrets(SECRETS), scope=scope, sources=Sources(broker=broker))
+        assert isinstance(seen.topics, Unread) is (scope is Scope.NODES)
+    assert answers == [4.0, 14.0, 14.0]
 
 
 @pytest.mark.parametrize("scope", Scope)
@@ -102,7 +152,7 @@ def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked() -> None:
         asked.append(timeout)
         raise Unreachable("broker 1 did not answer", way_out="look at it")
 
-    began_four_seconds_ago = Deadline(began=time.monotonic() - 4.0, seconds=6.0)
+    began_four_seconds_ago = Deadline(began=time.monotonic() - 4.0, seconds=6.0, answer=24.0)
     so_far: dict[int, Any] = {}
     look = look_at_broker(
         SPEC,
@@ -136,11 +186,11 @@ class Moving(Future[int]):
 
 def test_a_deadline_that_moved_is_waited_for() -> None:
     deadline = Deadline(began=0.0, seconds=6.0)
-    future = Moving(lambda: deadline.grow(80.0))
+    future = Moving(lambda: deadline.reach(86.0))
     future.set_result(7)
     assert in_time(future, deadline, "broker 1") == 7
     assert deadline.at == 86.0
-    deadline.grow(1.0)
+    deadline.reach(7.0)
     assert deadline.at == 86.0
 
 

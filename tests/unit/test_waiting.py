@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kind import Kind
-from kraft_runbook.runbook.conditions import DONE, Condition, Progress
+from kraft_runbook.procedures.observe import Scope
+from kraft_runbook.runbook.conditions import DONE, Condition, Progress, never
 from kraft_runbook.software.conditions import CONTROLLER_CAUGHT_UP
+from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.recorded_wait import RecordedWait
 from kraft_runbook.steps.waiting import Wait
 
@@ -134,3 +137,46 @@ def test_the_clock_of_whoever_serves_the_state_directory_begins_no_wait(tmp_path
     os.utime(waits.file, (before, before))
     with pytest.raises(AssertionError, match="the deadline of 120 s has passed"):
         a_look()
+
+
+def test_topics_are_asked_for_at_the_looks_that_they_count_at() -> None:
+    """Not while what is awaited first has not held, nor before the condition says so; at each look after that."""
+    third = later(observation(Phase.HYBRID), 2)
+    registered = Condition(REGISTERED, "broker {id} to register", lambda seen, *_: told_since(seen, 1), topics=never)
+    copied = Condition(
+        IN_SYNC, "broker {id} to be in sync", lambda seen, *_: told_since(seen, 4), topics=lambda seen: seen == third
+    )
+    looks = [third if second == 2 else later(observation(Phase.HYBRID), second) for second in range(6)]
+    cluster = RecordingCluster(*looks)
+    wait = Wait(cluster, copied, 20.0, node_id=1, first=(registered, 10.0))
+    while len(cluster.looks) < 6 and not wait.look():
+        pass
+    bare = {"topics": False}
+    assert cluster.looks == [bare, bare, bare, {}, bare, bare]
+
+
+def told_since(seen: ClusterObservation, second: int) -> Progress:
+    return Progress((seen.observed_at - observation(Phase.HYBRID).observed_at).total_seconds() >= second, "waiting")
+
+
+def test_what_to_do_about_a_wait_in_vain_is_judged_by_a_whole_look() -> None:
+    seen = observation(Phase.HYBRID)
+    bare, whole = replace(seen, topics=WHY), later(seen, 1)
+    in_vain = Condition("led", "a leader", lambda *_: Progress(False, "none"), topics=never)
+    advised: list[ClusterObservation] = []
+
+    def advice(found: ClusterObservation, *_: object, **__: object) -> tuple[str, ...]:
+        advised.append(found)
+        return ()
+
+    cluster = RecordingCluster(bare, whole)
+    with pytest.raises(StepFailed):
+        Wait(cluster, in_vain, -1.0, advice=advice).look()
+    assert (cluster.looks, advised) == ([{"topics": False}, {}], [whole])
+
+
+@pytest.mark.parametrize(("kept", "asked"), [(False, {"scope": Scope.NODES}), (True, {})])
+def test_a_look_that_others_read_has_the_topics_all_the_same(kept: bool, asked: dict[str, Scope]) -> None:
+    keep = {"keep": lambda _: None} if kept else {}
+    cluster = Cluster(SPEC, lambda ref: "a secret", lambda line: None, **keep)
+    assert (cluster._scope(topics=False), cluster._scope(topics=True)) == (asked, {})

@@ -25,15 +25,25 @@ from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode
 from kraft_runbook.io.kafka.topics_seen import BrokerView, topics_seen_by
 from kraft_runbook.io.node_metrics import NodeMetrics, broker_metrics, controller_metrics
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.look_deadline import Deadline
+from kraft_runbook.procedures.look_deadline import SOURCE_SECONDS, Deadline
 from kraft_runbook.procedures.part_read import part_read
 
-SOURCE_SECONDS = 4.0
-"""Seconds that one source may take."""
 SECONDS_A_PARTITION = 1e-5
 """Seconds that this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of
 200,000 partitions each took 11 s, one thread after the other (3.5e-6 s a partition on a machine with other work).
 """
+SPARE = 0.5
+"""Seconds between the end of a broker's time and that of the look."""
+ANSWER_A_PARTITION, ANSWER_AT_MOST = 1e-4, 30.0
+"""Seconds more that Metadata may take for each partition, and at most. A broker that has just started took longer than
+``SOURCE_SECONDS`` over 200,000; asked again it had each earlier request to answer too, and was not read for 109 s.
+"""
+TOPICS_NOT_ASKED = Unread("not asked for at this look: topics as the brokers show them")
+
+
+def answer_seconds(partitions: int) -> float:
+    """Seconds that a broker may take over Metadata in a cluster of so many partitions."""
+    return min(ANSWER_AT_MOST, SOURCE_SECONDS + partitions * ANSWER_A_PARTITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +85,9 @@ def look_at_broker(
     *,
     accepts: Callable[[str, int], bool | Unread] = accepts,
     mode_of: Callable[..., BrokerMode] = broker_mode,
-    topics_by: Callable[..., BrokerView] = topics_seen_by,
+    topics_by: Callable[..., BrokerView] | None = topics_seen_by,
 ) -> BrokerLook:
-    """Whether it runs, its mode, and the topics as it shows them.
+    """Whether it runs, its mode, and the topics as it shows them; without ``topics_by`` they are not asked for.
 
     ``so_far`` gets what is known before Metadata is asked, since a broker that hangs takes all the time of a look, and
     more on a busy machine.
@@ -87,6 +97,8 @@ def look_at_broker(
         why = _why_down(running, f"broker {broker.id}", spec.broker_address(broker))
         return BrokerLook(running, why, why)
     mode = part_read(lambda: mode_of(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
+    if topics_by is None:
+        return BrokerLook(running, mode, TOPICS_NOT_ASKED)
     so_far[broker.id] = BrokerLook(
         running,
         mode,
@@ -94,11 +106,17 @@ def look_at_broker(
     )
 
     def answered(partitions: int) -> None:
-        deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
+        deadline.reach(time.monotonic() + partitions * len(spec.brokers) * SECONDS_A_PARTITION)
 
-    # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are
-    # large, the deadline moves.
-    left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
+    # A broker that hangs has had its time above, and is to be told from one that was not asked. One that answered is
+    # given the time that its answer needs; where answers are large, the deadline moves.
+    if was_read(mode):
+        left = deadline.answer
+        deadline.reach(time.monotonic() + left + SPARE)
+    else:
+        left = (
+            SOURCE_SECONDS if deadline.own else max(SPARE, min(SOURCE_SECONDS, deadline.at - time.monotonic() - SPARE))
+        )
     return BrokerLook(
         running, mode, part_read(lambda: topics_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
     )

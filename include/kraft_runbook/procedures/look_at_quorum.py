@@ -8,7 +8,7 @@ from kraft_runbook.cluster.observation import QuorumState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, describe_committed, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.look_at_nodes import SOURCE_SECONDS
+from kraft_runbook.procedures.look_deadline import SOURCE_SECONDS
 
 RECORDS_KEPT_SECONDS = 30.0
 """Seconds during which a look continues the log's last read. No quorum can be removed and created again in that time.

@@ -12,24 +12,30 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.procedures.part_read import unread_for
 
+SOURCE_SECONDS = 4.0
+"""Seconds that one source may take."""
+
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Deadline:
-    """``seconds`` after the look ``began``, plus the time for this tool's own work."""
+    """``seconds`` after the look ``began``, plus ``own``: the time for this tool's own work, and for brokers whose
+    answer is long. ``answer``: the seconds that such a broker may take.
+    """
 
     began: float
     seconds: float
+    answer: float = SOURCE_SECONDS
     own: float = 0.0
 
     @property
     def at(self) -> float:
         return self.began + self.seconds + self.own
 
-    def grow(self, own: float) -> None:
-        """Let this tool's own work take so many seconds, if it was not given more already."""
-        self.own = max(self.own, own)
+    def reach(self, at: float) -> None:
+        """Be no earlier than this moment, of the monotonic clock."""
+        self.own = max(self.own, at - self.began - self.seconds)
 
 
 def in_time(future: Future[T], deadline: Deadline, what: str) -> T | Unread:

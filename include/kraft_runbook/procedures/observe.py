@@ -47,15 +47,15 @@ from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.compare_replicas import compare_replicas
 from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.procedures.look_at_nodes import (
-    SOURCE_SECONDS,
     BrokerLook,
+    answer_seconds,
     broker_state,
     controller_state,
     look_at_broker,
     look_at_controller,
 )
 from kraft_runbook.procedures.look_at_quorum import look_at_quorum
-from kraft_runbook.procedures.look_deadline import Deadline, in_time
+from kraft_runbook.procedures.look_deadline import SOURCE_SECONDS, Deadline, in_time
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.scram_login import scram_login
@@ -68,12 +68,17 @@ LIVE_SECONDS = 6.0
 """Seconds after which a source without an answer counts as unread, plus ``SECONDS_A_PARTITION``."""
 DEEP_SECONDS = 300.0
 HOSTS_SECONDS = 200.0
+_partitions: dict[str, int] = {}
+"""How many each cluster had when a broker last told, so that the next look knows how long the answers are."""
 NOT_ASKED = Unread("not asked for: stores, secrets and this tool's own login were not looked at")
 
 
 class Scope(StrEnum):
-    """LIVE: what a wait needs each second. FULL: also every topic's znodes, and of hosts their stores and secrets."""
+    """LIVE: what a wait needs each second; NODES: the same without the topics as brokers show them. FULL: also every
+    topic's znodes, and of hosts their stores and secrets.
+    """
 
+    NODES = "nodes"
     LIVE = "live"
     FULL = "full"
 
@@ -134,7 +139,7 @@ def observe(
     """
     sources = sources or Sources()
     began = time.monotonic()
-    live = Deadline(began, LIVE_SECONDS)
+    live = Deadline(began, LIVE_SECONDS, answer_seconds(_partitions.get(spec.name, 0)))
     observed_at = datetime.now(UTC)
     full = scope is Scope.FULL
     read_topics = full and spec.zookeeper is not None
@@ -151,6 +156,7 @@ def observe(
 
     deep = read_deep if read_topics else None
     so_far: dict[int, BrokerLook] = {}
+    look_at = partial(sources.broker, topics_by=None) if scope is Scope.NODES else sources.broker
     pool = ThreadPoolExecutor(
         max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 4), thread_name_prefix="observe"
     )
@@ -162,7 +168,7 @@ def observe(
                 else None
             )
             quorum = pool.submit(sources.quorum, spec, secrets)
-            brokers = {b.id: pool.submit(sources.broker, spec, b, secrets, live, so_far) for b in spec.brokers}
+            brokers = {b.id: pool.submit(look_at, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
             hosts = pool.submit(sources.hosts, spec, secrets=secrets, full=full) if with_hosts else None
@@ -201,6 +207,8 @@ def observe(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
+    if views:
+        _partitions[spec.name] = max(each.state.partition_count for each in views)
     topics = with_topics_not_shown(spec, secrets, _topics(views, looks), views, zookeeper_read, quorum_read)
     replicas: ReplicasCompared | Unread = Unread("not asked for: replicas on disk were not compared with ZooKeeper")
     if deep and with_hosts:

@@ -47,15 +47,19 @@ OF_ITS_ZOOKEEPER = {
 """Without the first a copied znode with a time to live counts as that of a session, and is deleted when ZooKeeper
 starts. Without the second no session outlives 40 s in which this machine stands still.
 """
-CHATTY = tuple(
-    f"Replayed {each}"
-    for each in (
-        *("TopicRecord", "RemoveTopicRecord", "PartitionRecord", "partition", "ConfigRecord", "ClientQuotaRecord"),
-        *("AccessControlEntryRecord", "RemoveAccessControlEntryRecord", "UserScramCredentialRecord"),
-    )
+CHATTY = (
+    *(
+        f"Replayed {each}"
+        for each in (
+            *("TopicRecord", "RemoveTopicRecord", "PartitionRecord", "partition", "ConfigRecord", "ClientQuotaRecord"),
+            *("AccessControlEntryRecord", "RemoveAccessControlEntryRecord", "UserScramCredentialRecord"),
+        )
+    ),
+    "fails to send request",
 )
-"""What a controller logs of each record that it replays (3.9.2): with 200,000 partitions 98 MB at each start, which
-would push what ends it out of the files that supervisor keeps.
+"""What would push all else out of the files that supervisor keeps (3.9.2): what a controller logs of each record that
+it replays, with 200,000 partitions 98 MB at each start; and each request that a ZooKeeper-mode controller could not
+send, with all its partitions, 50 MB and more (``RequestSendThread.doWork``). That it reconnects, another line says.
 """
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""

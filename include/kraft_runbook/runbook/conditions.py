@@ -47,6 +47,20 @@ def _at_once(*_: object) -> float:
     return 0.0
 
 
+Counts = Callable[[ClusterObservation | None], bool]
+"""Whether something counts at the next look, by the look before; None: there was none."""
+
+
+def always(_: ClusterObservation | None) -> bool:
+    """At every look."""
+    return True
+
+
+def never(_: ClusterObservation | None) -> bool:
+    """At no look."""
+    return False
+
+
 def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
     return {}
 
@@ -55,7 +69,8 @@ def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
 class Condition:
     """``name``: its name in a sensor and in the evidence. ``phrase``: what is waited for; it has ``{id}`` in it where
     the condition is about one node. ``keeps``: what the evidence keeps of the observation that fulfilled it. ``holds``:
-    how long it must hold, from the first look on.
+    how long it must hold, from the first look on. ``topics``: whether it is judged by the topics as brokers show them,
+    which are most of a look at a large cluster.
     """
 
     name: str
@@ -63,6 +78,7 @@ class Condition:
     judge: Judge
     keeps: Callable[[ClusterObservation], Mapping[str, Any]] = _nothing
     holds: Holds = _at_once
+    topics: Counts = always
 
     @property
     def of_a_node(self) -> bool:

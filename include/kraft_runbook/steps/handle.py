@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from kraft_runbook.cluster.observation import ClusterObservation, HostState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.plays import Play
@@ -59,14 +59,20 @@ class Cluster:
 
     # -- reads ---------------------------------------------------------------------------------------------------------
 
-    def observe(self, **deep: Any) -> ClusterObservation:
-        """One look (``procedures.observe``). Raises SecretMissing."""
-        seen = observe(self.spec, secrets=self.secrets, gone=self.gone, **deep)
+    def observe(self, *, topics: bool = True, **deep: Any) -> ClusterObservation:
+        """One look (``procedures.observe``). Without ``topics`` it leaves out those as brokers show them, unless it is
+        kept for others to read. Raises SecretMissing.
+        """
+        seen = observe(self.spec, secrets=self.secrets, gone=self.gone, **self._scope(topics), **deep)
         self.keep(seen)
         return seen
 
-    def settled(self, **deep: Any) -> ClusterObservation:
+    def _scope(self, topics: bool) -> dict[str, Any]:
+        return {} if topics or self.keep is not keep_nothing else {"scope": Scope.NODES}
+
+    def settled(self, *, topics: bool = True, **deep: Any) -> ClusterObservation:
         """The same, looked at again while the phase is UNKNOWN (``procedures.settled``)."""
+        deep |= self._scope(topics)
         seen = observe_settled(self.spec, secrets=self.secrets, tell=self.tell, gone=self.gone, **deep)
         self.keep(seen)
         return seen

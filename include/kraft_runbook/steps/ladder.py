@@ -4,7 +4,7 @@ playbooks of a real one, on a throwaway cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +14,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Compared
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
@@ -144,10 +145,9 @@ class Ladder:
             self._take(PROVISION, controller.id)
         run.cluster.wait_for(conditions.QUORUM_READY, deadline=deadlines.quorum)
         self.throwaway.let_stand_ins_be(BrokerMode.HYBRID)
-        for seat in self.cluster.spec.brokers:
-            self.await_a_controller()
+        for place, seat in enumerate(self._controller_last(), 1):
             self._take(TO_HYBRID, seat.id)
-            if seat is not self.cluster.spec.brokers[-1]:
+            if place < len(self.cluster.spec.brokers):
                 self._await_broker(seat.id, conditions.BROKER_REGISTERED_AS_MIGRATING)
         seen = run.cluster.wait_for(conditions.METADATA_COPIED, deadline=deadlines.metadata_copy)
         span = seen.quorum.copy if was_read(seen.quorum) else None
@@ -187,12 +187,11 @@ class Ladder:
         self.throwaway.let_stand_ins_be(BrokerMode.ZOOKEEPER)
         run, _ = self._go_on("restart_cut_off_brokers")
         cut_off_brokers.restart_cut_off_brokers(run, left_task=LEAVE)
-        for seat in self.cluster.spec.brokers:
-            self.await_a_controller()
+        for seat in self._controller_last():
             self._take(TO_ZOOKEEPER, seat.id)
             self._await_broker(seat.id, conditions.BROKER_IN_ZOOKEEPER_MODE)
         self._take_at_once(SET_ASIDE, self.cluster.spec.controller_ids)
-        reading = detect_phase(self.cluster.settled())
+        reading = detect_phase(self.cluster.settled(topics=False))
         if reading.phase is not Phase.ZOOKEEPER:
             why = f"after the way back the cluster is in {reading.phase}: {'; '.join(reading.reasons)}"
             raise RungEnded(Finding(Verdict.FAILED, why))
@@ -229,7 +228,7 @@ class Ladder:
         ends = self.cluster.now() + NO_LAG_WITHIN
         rows = 0
         while rows < self.cluster.spec.deadlines.healthy_in_a_row:
-            active = self.cluster.observe().active_controller
+            active = self.cluster.observe(topics=False).active_controller
             lag = active.metrics.zk_write_behind_lag if active and was_read(active.metrics) else None
             rows = rows + 1 if lag == 0 else 0
             if self.cluster.now() > ends:
@@ -283,7 +282,7 @@ class Ladder:
             offset=report.migration_offset,
             report="",
             final=True,
-            phase=detect_phase(run.cluster.settled()).phase.value,
+            phase=detect_phase(run.cluster.settled(topics=False)).phase.value,
         )
         run.journal.record(compared)
         ports.answers[task] = {"digest": report.digest}
@@ -342,9 +341,21 @@ class Ladder:
         while not wait.look():
             self.cluster.pause(deadlines.poll)
 
-    def await_a_controller(self) -> None:
-        """Wait until the seat that /controller names has said that it is ready to serve as the controller. Where a
-        KRaft controller has it there is nothing to wait for. Raises StepFailed, at once where a seat has ended.
+    def _controller_last(self) -> Iterator[Broker]:
+        """The seats, each while a controller serves, and the one that is it last: where it is stopped another one must
+        read all partitions again (75 s with 200,000).
+        """
+        left = list(self.cluster.spec.brokers)
+        while left:
+            serves = self.await_a_controller()
+            seat = next((each for each in left if each.id != serves), left[0])
+            left.remove(seat)
+            yield seat
+
+    def await_a_controller(self) -> int | None:
+        """Wait until the seat that /controller names has said that it is ready to serve as the controller; its id.
+        Where a KRaft controller has it there is nothing to wait for: None. Raises StepFailed, at once where a seat has
+        ended.
         """
         ends = self.cluster.now() + READY_WITHIN
         told = ""
@@ -353,10 +364,10 @@ class Ladder:
             state, _ = read_zookeeper(self.cluster.spec.ensemble, secrets=self.cluster.secrets, deep=None, timeout=10.0)
             holder = state.controller
             if holder is not None and holder.kraft_controller_epoch >= 0:
-                return
+                return None
             seat = next((b for b in self.cluster.spec.brokers if holder and b.id == holder.broker_id), None)
             if seat is not None and any(READY in line for line in self.throwaway.log_of(seat.service)):
-                return
+                return seat.id
             waits = "a seat to become the controller" if seat is None else f"{seat.service} to say '{READY}'"
             if self.cluster.now() > ends:
                 raise StepFailed(

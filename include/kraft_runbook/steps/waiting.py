@@ -36,8 +36,8 @@ class Observed(Protocol):
     def tell(self, line: str, /) -> None:
         """Gets a line at each progress."""
 
-    def observe(self) -> ClusterObservation:
-        """One look."""
+    def observe(self, *, topics: bool = True) -> ClusterObservation:
+        """One look; without ``topics`` one that may leave out those as brokers show them."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -92,7 +92,8 @@ class Wait:
         """Observe once. True when the condition has held ``healthy_in_a_row`` times. Raises StepFailed after the
         deadline where nothing gets on, or when waiting can't help.
         """
-        self.seen = self.cluster.observe()
+        whole = self._topics_count()
+        self.seen = self.cluster.observe() if whole else self.cluster.observe(topics=False)
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = self.cluster.now() - self.began
@@ -114,6 +115,7 @@ class Wait:
         stands = self._stands_still_for(progress)
         late = not progress.done and elapsed > deadline + asked
         if hopeless or (late and (stands is None or stands > self.deadline)):
+            self.seen = self.seen if whole else self.cluster.observe()  # what to do may depend on the topics
             why = "waiting can't help" if hopeless else f"the deadline of {deadline + asked:.0f} s has passed"
             why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
             raise StepFailed(
@@ -128,6 +130,13 @@ class Wait:
             self.cluster.tell(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, self.cluster.now())
         return False
+
+    def _topics_count(self) -> bool:
+        """Whether the next look is judged by the topics too: while ``first`` has never held, it alone is awaited."""
+        awaited = [self.condition] if self.first is None else [self.first[0]]
+        if self.first is not None and self.first_held is not None:
+            awaited.append(self.condition)
+        return any(each.topics(self.seen) for each in awaited)
 
     def _advice(self) -> tuple[str, ...]:
         """Of the last look."""
