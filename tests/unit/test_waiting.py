@@ -19,7 +19,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.procedures.observe import Scope
-from kraft_runbook.runbook.conditions import DONE, Condition, Progress, never
+from kraft_runbook.runbook.conditions import DONE, Condition, Progress, Topics
 from kraft_runbook.software.conditions import CONTROLLER_CAUGHT_UP
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.recorded_wait import RecordedWait
@@ -140,19 +140,24 @@ def test_the_clock_of_whoever_serves_the_state_directory_begins_no_wait(tmp_path
 
 
 def test_topics_are_asked_for_at_the_looks_that_they_count_at() -> None:
-    """Not while what is awaited first has not held, nor before the condition says so; at each look after that."""
-    third = later(observation(Phase.HYBRID), 2)
-    registered = Condition(REGISTERED, "broker {id} to register", lambda seen, *_: told_since(seen, 1), topics=never)
-    copied = Condition(
-        IN_SYNC, "broker {id} to be in sync", lambda seen, *_: told_since(seen, 4), topics=lambda seen: seen == third
+    """Not while what is awaited first has not held, nor until only they are missing; not again while more is."""
+
+    def copied(seen: ClusterObservation, *_: object) -> Progress:
+        if not told_since(seen, 3).done or seen == looks[5]:
+            return Progress(False, "waiting for the copy")
+        return DONE if len(cluster.looks) and cluster.looks[-1] == {} else Progress(False, "topics", unread=True)
+
+    registered = Condition(
+        REGISTERED, "broker {id} to register", lambda seen, *_: told_since(seen, 1), topics=Topics.NEVER
     )
-    looks = [third if second == 2 else later(observation(Phase.HYBRID), second) for second in range(6)]
+    last = Condition(IN_SYNC, "broker {id} to be in sync", copied, topics=Topics.LAST)
+    looks = [later(observation(Phase.HYBRID), second) for second in range(9)]
     cluster = RecordingCluster(*looks)
-    wait = Wait(cluster, copied, 20.0, node_id=1, first=(registered, 10.0))
-    while len(cluster.looks) < 6 and not wait.look():
+    wait = Wait(cluster, last, 20.0, node_id=1, first=(registered, 10.0))
+    while len(cluster.looks) < len(looks) and not wait.look():
         pass
-    bare = {"topics": False}
-    assert cluster.looks == [bare, bare, bare, {}, bare, bare]
+    bare: dict[str, object] = {"topics": False}
+    assert cluster.looks == [bare, bare, bare, bare, {}, {}, bare, {}, {}]
 
 
 def told_since(seen: ClusterObservation, second: int) -> Progress:
@@ -162,7 +167,7 @@ def told_since(seen: ClusterObservation, second: int) -> Progress:
 def test_what_to_do_about_a_wait_in_vain_is_judged_by_a_whole_look() -> None:
     seen = observation(Phase.HYBRID)
     bare, whole = replace(seen, topics=WHY), later(seen, 1)
-    in_vain = Condition("led", "a leader", lambda *_: Progress(False, "none"), topics=never)
+    in_vain = Condition("led", "a leader", lambda *_: Progress(False, "none"), topics=Topics.NEVER)
     advised: list[ClusterObservation] = []
 
     def advice(found: ClusterObservation, *_: object, **__: object) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from kraft_runbook.migration.unfinished_copy import (
     one_controller,
 )
 from kraft_runbook.runbook.canary import canary_in
-from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing, never
+from kraft_runbook.runbook.conditions import DONE, Condition, Progress, Topics, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
     exited_broker,
@@ -201,12 +201,6 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     )
 
 
-def _shows_dual_write(seen: ClusterObservation | None) -> bool:
-    """Whether some controller says that the copy is committed. Until then no partition's state is asked for."""
-    metrics = [c.metrics for c in seen.controllers.values() if was_read(c.metrics)] if seen is not None else []
-    return any(each.zk_migration_state is ZkMigrationState.MIGRATION for each in metrics)
-
-
 def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress:
     """What leaving KRaft needs: a leader, one controller on both sides, and ZooKeeper written up to what was committed
     at the look before. Controllers that are down are already fenced, and replicas out of sync do not prevent leaving.
@@ -248,51 +242,51 @@ QUORUM_READY = Condition(
     "the controller quorum to be ready for the migration",
     lambda seen, spec, _, earlier: quorum_ready(seen, spec, earlier=earlier),
     keeps=unjudged,
-    topics=never,
+    topics=Topics.NEVER,
 )
 QUORUM_LED = Condition(
     "quorum_led",
     "a majority of the controllers to run and elect a leader",
     lambda seen, *_: quorum_led(seen),
-    topics=never,
+    topics=Topics.NEVER,
 )
 QUORUM_WHOLE = Condition(
     "quorum_whole",
     "every controller to run, to have caught up and to be warm",
     lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
     keeps=unjudged,
-    topics=never,
+    topics=Topics.NEVER,
 )
 CONTROLLER_CAUGHT_UP = Condition(
     "controller_caught_up",
     "controller {id} to have caught up and to be warm",
     lambda seen, spec, node, earlier: controller_caught_up(seen, spec, node, earlier=earlier),
     keeps=unjudged,
-    topics=never,
+    topics=Topics.NEVER,
 )
 BROKER_REGISTERED_AS_MIGRATING = Condition(
     "broker_registered_as_migrating",
     "broker {id} to register with the quorum as migrating",
     lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.HYBRID, earlier=earlier),
-    topics=never,
+    topics=Topics.NEVER,
 )
 BROKER_REGISTERED_IN_KRAFT = Condition(
     "broker_registered_in_kraft",
     "broker {id} to register with the quorum in KRaft mode",
     lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.KRAFT, earlier=earlier),
-    topics=never,
+    topics=Topics.NEVER,
 )
 BROKER_BACK_IN_MIGRATION_MODE = Condition(
     "broker_back_in_migration_mode",
     "broker {id} to register with the quorum as migrating again",
     lambda seen, spec, node, earlier: broker_back_in_migration_mode(seen, spec, node, earlier=earlier),
-    topics=never,
+    topics=Topics.NEVER,
 )
 BROKER_IN_ZOOKEEPER_MODE = Condition(
     "broker_in_zookeeper_mode",
     "broker {id} to run in ZooKeeper mode",
     lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.ZOOKEEPER, earlier=earlier),
-    topics=never,
+    topics=Topics.NEVER,
 )
 BROKER_IN_SYNC = Condition(
     "broker_in_sync",
@@ -304,19 +298,19 @@ METADATA_COPIED = Condition(
     "the metadata copy to end and dual write to run",
     lambda seen, spec, _, earlier: metadata_copied(seen, earlier, spec),
     keeps=copied,
-    topics=_shows_dual_write,
+    topics=Topics.LAST,
 )
 READY_TO_LEAVE = Condition(
     "ready_to_leave",
     "the active controller to write to ZooKeeper",
     lambda seen, spec, _, earlier: ready_to_leave(seen, earlier),
-    topics=never,
+    topics=Topics.NEVER,
 )
 FINALIZED = Condition(
     "finalized",
     "every controller to show the migration as final",
     lambda seen, spec, _, earlier: finalized(seen, spec, earlier=earlier),
-    topics=never,
+    topics=Topics.NEVER,
 )
 
 CANARY_HOLDS_AS_MIGRATING = canary_in(BrokerMode.HYBRID, {BrokerMode.HYBRID, BrokerMode.KRAFT})

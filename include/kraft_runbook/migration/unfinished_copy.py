@@ -16,6 +16,7 @@ from kraft_runbook.cluster.observation import (
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.conditions import Missing
 from kraft_runbook.runbook.lag import topics_apart, unwritten
 
 UNTOLD = (
@@ -56,7 +57,9 @@ def brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> Ite
         yield f"waiting for {nodes('broker', missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
 
 
-def copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec) -> Iterator[str]:
+def copy_unfinished(
+    seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec
+) -> Iterator[str | Missing]:
     """What the active controller, both stores and the partitions show, but for the brokers' modes."""
     if not was_read(seen.quorum):
         yield f"waiting for the quorum: {seen.quorum.reason}"
@@ -66,14 +69,14 @@ def copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None
         return
     yield from _active_unfinished(seen, spec)
     yield from one_controller(seen.zookeeper, seen.quorum)
+    yield from _unwritten(seen, seen.zookeeper, seen.quorum, earlier)
     if not was_read(seen.topics):
-        yield f"waiting for the partitions' state: {seen.topics.reason}"
+        yield Missing(f"waiting for the partitions' state: {seen.topics.reason}", unread=True)
     elif seen.topics.under_replicated_count or seen.topics.offline_count:
         yield (
             f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline"
             " partitions"
         )
-    yield from _unwritten(seen, seen.zookeeper, seen.quorum, earlier)
 
 
 def _active_unfinished(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:

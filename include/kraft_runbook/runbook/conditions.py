@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -47,18 +48,12 @@ def _at_once(*_: object) -> float:
     return 0.0
 
 
-Counts = Callable[[ClusterObservation | None], bool]
-"""Whether something counts at the next look, by the look before; None: there was none."""
+class Topics(Enum):
+    """At which looks a condition is judged by the topics as brokers show them. They are most of a look at a large
+    cluster. LAST: once all else is as wanted, since a look without them is then ``Progress.unread``.
+    """
 
-
-def always(_: ClusterObservation | None) -> bool:
-    """At every look."""
-    return True
-
-
-def never(_: ClusterObservation | None) -> bool:
-    """At no look."""
-    return False
+    ALWAYS, LAST, NEVER = range(3)
 
 
 def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
@@ -69,8 +64,7 @@ def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
 class Condition:
     """``name``: its name in a sensor and in the evidence. ``phrase``: what is waited for; it has ``{id}`` in it where
     the condition is about one node. ``keeps``: what the evidence keeps of the observation that fulfilled it. ``holds``:
-    how long it must hold, from the first look on. ``topics``: whether it is judged by the topics as brokers show them,
-    which are most of a look at a large cluster.
+    how long it must hold, from the first look on. ``topics``: at which looks those count.
     """
 
     name: str
@@ -78,7 +72,7 @@ class Condition:
     judge: Judge
     keeps: Callable[[ClusterObservation], Mapping[str, Any]] = _nothing
     holds: Holds = _at_once
-    topics: Counts = always
+    topics: Topics = Topics.ALWAYS
 
     @property
     def of_a_node(self) -> bool:
@@ -104,17 +98,19 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is missing, where it is known how ``far`` it is (as of ``Progress``)."""
+    """What is missing, where it is known how ``far`` it is, or that it was not read (both as of ``Progress``)."""
 
     text: str
     far: tuple[str, int] | None = None
+    unread: bool = False
 
 
-def first_missing(*missing: Iterable[str | Missing]) -> Progress:
+def first_missing(*groups: Iterable[str | Missing]) -> Progress:
     """Done when nothing is missing, else the first missing thing (the rest usually follows from it)."""
-    for group in missing:
+    for group in groups:
         for each in group:
-            return Progress(False, each) if isinstance(each, str) else Progress(False, each.text, far=each.far)
+            missing = Missing(each) if isinstance(each, str) else each
+            return Progress(False, missing.text, far=missing.far, unread=missing.unread)
     return DONE
 
 

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
-from kraft_runbook.runbook.conditions import Condition, Progress
+from kraft_runbook.runbook.conditions import Condition, Progress, Topics
 from kraft_runbook.runbook.operation import FindsWayOut, no_way_out
 from kraft_runbook.runbook.warm import NOT_KNOWN
 
@@ -78,6 +78,7 @@ class Wait:
     """What no look could judge in all the time that the condition held without a break (``Progress.untold``)."""
     _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0
+    _all_but_topics: bool = False
     _hopeless_since: float | None = None
     _said: tuple[str, float] = ("", 0.0)
     _reached: dict[str, int] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class Wait:
         self.seen = self.cluster.observe() if whole else self.cluster.observe(topics=False)
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
+        self._all_but_topics = progress.done or progress.unread
         elapsed = self.cluster.now() - self.began
         awaited = condition if self.first_held is None else self.condition
         asked = awaited.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
@@ -136,7 +138,8 @@ class Wait:
         awaited = [self.condition] if self.first is None else [self.first[0]]
         if self.first is not None and self.first_held is not None:
             awaited.append(self.condition)
-        return any(each.topics(self.seen) for each in awaited)
+        wanted = {each.topics for each in awaited}
+        return Topics.ALWAYS in wanted or (Topics.LAST in wanted and self._all_but_topics)
 
     def _advice(self) -> tuple[str, ...]:
         """Of the last look."""
