@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from observations import SECRETS, SPEC, WHY, host
 
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, Unread, host_part, unread_parts
@@ -76,6 +77,23 @@ def test_an_answer_tells_how_many_partitions_it_has_before_they_are_gone_through
     secrets = environment_secrets(SECRETS)
     view = topics_seen_by(SPEC, SPEC.broker(1), secrets=secrets, answered=told.append, client=client)
     assert (view.state.partition_count, told, set(asked)) == (2, [2], {1})
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (KafkaError._PARTIAL, "broker 1 at {} knows no broker and no topic yet"),
+        (KafkaError._TIMED_OUT, "broker 1 at {} did not answer Metadata: Local: Timed out"),
+    ],
+)
+def test_a_broker_that_knows_nothing_yet_is_told_from_one_that_does_not_answer(code: int, said: str) -> None:
+    def refuse(timeout: float) -> None:
+        raise KafkaException(KafkaError(code))
+
+    client: Any = lambda *_, **__: SimpleNamespace(list_topics=refuse)  # noqa: E731
+    with pytest.raises(Unreachable) as raised:
+        topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS), client=client)
+    assert raised.value.problem == said.format(SPEC.broker_address(SPEC.broker(1)))
 
 
 @pytest.mark.parametrize(("partitions", "seconds"), [(0, 4.0), (20_000, 6.0), (200_000, 24.0), (2_000_000, 30.0)])

@@ -103,7 +103,7 @@ def installed_jars(source: ClusterSpec, settings: Rehearsal) -> tuple[Path, ...]
 @dataclass
 class ThrowawayCluster:
     """``spec``: its cluster file. ``values``: its secrets, by the environment variables that the file names. ``heaps``:
-    -Xmx by service.
+    -Xmx by service, ``options``: what its JVM is told beside it.
     """
 
     spec: ClusterSpec
@@ -112,6 +112,7 @@ class ThrowawayCluster:
     tell: Tell
     lease: float = LEASE_SECONDS
     usage: Usage = field(default_factory=Usage)
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def here(self) -> Layout:
@@ -180,7 +181,10 @@ class ThrowawayCluster:
                 comes_back=True,
             ),
         )
-        options = {service: f"{heap} -Djute.maxbuffer={self._jute(service)}" for service, heap in self.heaps.items()}
+        options = {
+            service: " ".join((heap, f"-Djute.maxbuffer={self._jute(service)}", *self.options.get(service, "").split()))
+            for service, heap in self.heaps.items()
+        }
         text = supervision.render_configuration(self.spec, heaps=options, also=programs)
         write_private(here.supervisor_config, text)
 

@@ -76,6 +76,16 @@ SESSION_MS = 30_000
 """The least ZooKeeper session of seats and controllers."""
 
 LEAST_HEAP_MIB = 256
+LARGE = 50_000
+"""Partitions from which on JVMs are told more than their heap."""
+TIGHT = "-XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=30"
+"""After each full collection the heap is what lives and little more, instead of up to thrice that: what a burst took (a
+controller sends every broker every partition at once) nobody needs before the next one.
+"""
+FULLY_COMPILED = "-XX:TieredStopAtLevel=4"
+"""Controllers live long enough for the JVM's second compiler (C2) to be worth its work, which a small rehearsal, and a
+seat that is restarted again and again, would only lose. One thread of the active one has all the work of dual write.
+"""
 SHOWN = 5
 TIERED = "tiered storage is off: its classes may not be on this machine, and its store is the source's"
 
@@ -357,3 +367,11 @@ def heaps(source: ClusterSpec, spec: ClusterSpec, needed_mib: int) -> dict[str, 
     needed = f"{max(LEAST_HEAP_MIB, needed_mib)}m"
     found = {controller.service: source.controller_heap or needed for controller in spec.controllers}
     return found | {broker.service: needed for broker in spec.brokers} | {"zookeeper": needed}
+
+
+def java_options(spec: ClusterSpec, partitions: int) -> dict[str, str]:
+    """What each JVM of a throwaway of this size is told beside its heap, by service."""
+    if partitions < LARGE:
+        return {}
+    seats = {each.service: TIGHT for each in spec.brokers}
+    return seats | {each.service: f"{TIGHT} {FULLY_COMPILED}" for each in spec.controllers} | {"zookeeper": TIGHT}

@@ -39,7 +39,7 @@ from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
-from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
+from kraft_runbook.rehearsal.throwaway import heaps, java_options, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
 from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, beside_a_standstill, is_the_places
 from kraft_runbook.steps.handle import Cluster, Tell
@@ -250,7 +250,13 @@ def _climb(
     climb.left_out = (*made.left_out, *copied.left_out_told)
     needed = heap_needed(copied.partitions, len(brokers) + settings.seats).mib
     throwaway = ThrowawayCluster(
-        made.spec, _values(made.spec, encoder), heaps(source, made.spec, needed), tell, lease=ask.lease, usage=usage
+        made.spec,
+        _values(made.spec, encoder),
+        heaps(source, made.spec, needed),
+        tell,
+        lease=ask.lease,
+        usage=usage,
+        options=java_options(made.spec, copied.partitions),
     )
     throwaway.prepare(jars, class_archive=ask.class_archive)
     left = settings.time_limit - (time.monotonic() - began)

@@ -17,7 +17,7 @@ from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.controller_broker import controller_address
-from kraft_runbook.io.kafka.topics_seen import client_security
+from kraft_runbook.io.kafka.topics_seen import client_security, not_told
 from kraft_runbook.io.secrets import Secrets
 
 _quiet = logging.getLogger("kraft_runbook.io.kafka.assignment_seen.librdkafka")
@@ -88,10 +88,7 @@ def _seen_at(spec: ClusterSpec, address: str, who: str, secrets: Secrets) -> Ass
         # hundred thousand, kafka-python does not.
         metadata = AdminClient(options, logger=_quiet).list_topics(timeout=ANSWERED_WITHIN)
     except KafkaException as error:
-        raise Unreachable(
-            f"{who} at {address} did not answer Metadata: {error.args[0].str()}",
-            way_out="check that it runs, and that this tool's identity may describe the cluster and its topics",
-        ) from None
+        raise not_told(f"{who} at {address}", error) from None
     partitions = {
         TopicPartition(name, number): PartitionSeen(
             tuple(p.replicas), p.leader if p.leader >= 0 else None, tuple(p.isrs)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kraft_runbook.cluster.client_security import ClientSecurity
@@ -61,15 +61,30 @@ def topics_seen_by(
         # A fresh client is connected to its bootstrap server only, so that one is asked; the answer says who gave it.
         metadata = client(options, logger=_quiet).list_topics(timeout=timeout)
     except KafkaException as error:
-        raise Unreachable(
-            f"broker {broker.id} at {address} did not answer Metadata: {error.args[0].str()}",
-            way_out=(
-                "check that it runs, that its listener in the cluster file is right, and that this tool's identity may"
-                " describe the cluster"
-            ),
-        ) from None
+        raise not_told(f"broker {broker.id} at {address}", error) from None
     answered(sum(len(topic.partitions) for topic in metadata.topics.values()))
     return BrokerView(broker.id, _state(metadata, broker.id), frozenset(metadata.topics))
+
+
+def not_told(who: str, error: KafkaException) -> Unreachable:
+    """Why ``list_topics`` has no answer of this broker's. librdkafka calls one without brokers and topics partial
+    (``rd_kafka_parse_Metadata``).
+    """
+    if error.args[0].code() == KafkaError._PARTIAL:
+        return Unreachable(
+            f"{who} knows no broker and no topic yet",
+            way_out=(
+                "wait: it has just started, and its controller has not told it. If that lasts, see whether there is a"
+                " controller, and whether it reaches this broker"
+            ),
+        )
+    return Unreachable(
+        f"{who} did not answer Metadata: {error.args[0].str()}",
+        way_out=(
+            "check that it runs, that its listener in the cluster file is right, and that this tool's identity may"
+            " describe the cluster and its topics"
+        ),
+    )
 
 
 def client_security(security: ClientSecurity, secrets: Secrets) -> dict[str, str]:

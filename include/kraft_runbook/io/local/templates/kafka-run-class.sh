@@ -9,6 +9,6 @@ if [ -f "$archive" ]; then set -- "-XX:SharedArchiveFile=$archive" -Xshare:auto 
 # configurations, and the process lives on without it. Java warns on standard error: an archive that does not fit must not spoil what a
 # tool prints.
 # shellcheck disable=SC2086 # options are words
-exec @JAVA@ ${KAFKA_HEAP_OPTS:--Xmx256m} -XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+exec @JAVA@ -XX:+ExitOnOutOfMemoryError -XX:+UseSerialGC -XX:TieredStopAtLevel=1 ${KAFKA_HEAP_OPTS:--Xmx256m} \
   -Xlog:disable -Xlog:all=warning:stderr \
   ${KAFKA_LOG4J_OPTS:--Dlog4j.configuration=file:"$home"/config/tools-log4j.properties} ${KAFKA_OPTS:-} "$@"
