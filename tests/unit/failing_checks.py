@@ -295,6 +295,26 @@ FAILS: dict[str, list[Case]] = {
             "controller-102/controller.properties of controller 102 lacks it",
         ),
     ],
+    "KRB-PRE-141": [
+        (
+            P,
+            None,
+            both(config(102, delegation__token__secret__key=None), tree(delegation_tokens=1_200)),
+            (
+                "ZooKeeper holds 1,200 delegation tokens, and the key for tokens is missing: controller 102 has none in"
+                " the file of today"
+            ),
+        ),
+        (
+            D,
+            None,
+            both(*(config(i, delegation__token__secret__key="") for i in (2, 3)), tree(delegation_tokens=1)),
+            (
+                "ZooKeeper holds a delegation token, and the key for tokens is missing: brokers 2, 3 have none in the"
+                " file of today"
+            ),
+        ),
+    ],
     "KRB-PRE-072": [
         (
             Z,

@@ -70,6 +70,7 @@ TREE = ZookeeperTree(
     reassigning=(),
     assigned_broker_ids=frozenset({1, 2, 3}),
     acl_count=2,
+    delegation_tokens=3,
     config_entity_types=frozenset({"topics", "users"}),
     late_configs_of_brokers={},
     encoded_broker_configs=("1:listener.name.sasl.ssl.keystore.password",),

@@ -245,6 +245,7 @@ UNKNOWNS: dict[str, Case] = {
     ),
     "KRB-PRE-056": (Z, None, NO_TREE, ""),
     "KRB-PRE-133": (Z, None, NO_TREE, ""),
+    "KRB-PRE-141": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
     "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-051": (Z, None, on_host(101, unreachable_addresses=WHY), "controller 101"),

@@ -62,6 +62,7 @@ class Entities:
 
     longest_list: ChildList
     acl_count: int
+    delegation_tokens: int
     config_entity_types: frozenset[str]
     encoded_broker_configs: tuple[str, ...]
     min_isr_of_brokers: Mapping[str, int]
@@ -91,7 +92,8 @@ def read_entities(
         *quotas,
         *children_of(lists, [f"{user}/clients" for user in users]),
     ]
-    for path, znode in _read(reader, [*others, *children_of(lists, [TOKENS]), *SINGLE]):
+    tokens = children_of(lists, [TOKENS])
+    for path, znode in _read(reader, [*others, *tokens, *SINGLE]):
         see(path, znode)
     for root, beginning in NOTIFICATIONS.items():
         for name in reader.children(root) or ():
@@ -111,6 +113,7 @@ def read_entities(
     return Entities(
         longest_list=lists.longest,
         acl_count=acls,
+        delegation_tokens=len(tokens),
         config_entity_types=frozenset(each for each, names in entities.items() if names),
         encoded_broker_configs=tuple(
             f"{broker}:{key}"

@@ -119,6 +119,7 @@ def read_tree(
         min_isr_of_brokers=entities.min_isr_of_brokers,
         late_configs_of_brokers=entities.late_configs_of_brokers,
         acl_count=entities.acl_count,
+        delegation_tokens=entities.delegation_tokens,
         config_entity_types=entities.config_entity_types,
         encoded_broker_configs=entities.encoded_broker_configs,
         copied=seen.copied.groups,
