@@ -15,7 +15,7 @@ from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import CODE as LIVENESS
-from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
+from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, fatal_of, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.tree_prints import belongs, changes_between, elected, print_of
 from kraft_runbook.rehearsal.verdict import NEEDED, SHORT, WHOLE, Finding, Measured, Verdict, judge
@@ -250,6 +250,25 @@ def test_a_fault_without_an_exception_has_that_of_the_error_before_it() -> None:
         "Aborting the ZK migration: org.apache.kafka.common.KafkaException: Failed to parse the producerId block json"
         " { no JSON (/latest_producer_id_block)"
     )
+
+
+UNAPPLIED_LOG = """\
+[2026-11-30 08:25:04,438] ERROR Encountered metadata publishing fault: Uncaught exception while publishing \
+DelegationToken changes from update MetadataDelta up to 239 (org.apache.kafka.server.fault.LoggingFaultHandler)
+java.lang.IllegalArgumentException: Invalid key to HMAC computation
+\tat kafka.server.DelegationTokenManager.getDelegationToken(DelegationTokenManager.scala:178)
+Caused by: java.security.InvalidKeyException: No installed provider supports this key: (null)
+""".splitlines()
+
+
+def test_a_change_that_a_controller_could_not_apply_is_no_end_of_it() -> None:
+    """It goes on (``LoggingFaultHandler``): what ends it is told, or nothing."""
+    assert fatal_of(UNAPPLIED_LOG) is None
+    said = fatal_of([*UNAPPLIED_LOG, *LOG])
+    assert said is not None and said.fault == "Error when handling migration"
+    unapplied = fatal_of([*LOG, *UNAPPLIED_LOG], fault=UNAPPLIED)
+    assert unapplied is not None and "Invalid key to HMAC computation" in str(unapplied)
+    assert unapplied.kinds == ("/delegation_token",)
 
 
 def test_where_the_message_names_no_znode_its_trace_tells_the_kind() -> None:

@@ -351,6 +351,16 @@ def test_a_gate_that_no_log_explains_is_the_metadatas_and_one_that_a_fault_expla
     assert heap[0] == "FAILED" and "controller_heap, 1g, is too small" in heap[1]
 
 
+def test_what_a_controller_could_not_apply_is_told_beside_the_gate_that_counts_it() -> None:
+    """It ended nobody, so no suspects are halved."""
+    log = ["ERROR Encountered metadata publishing fault: Uncaught exception (org.apache.kafka.server.fault.X)"]
+    name = SPEC.controllers[0].service
+    assert blamed((name, log), error=RungEnded(), before=GATE)[-1] == (
+        "FAILED",
+        f"{name} could not apply what it had copied: Uncaught exception",
+    )
+
+
 def test_a_comparison_that_does_not_match_is_told_first_and_once() -> None:
     own = Finding(Verdict.FAILED, "parity_in_hybrid is MISMATCH")
     assert blamed(error=RungEnded(own)) == [("FAILED", own.what)]

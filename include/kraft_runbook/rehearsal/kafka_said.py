@@ -1,4 +1,4 @@
-"""What a controller's log says of the copy that ended it. Pure."""
+"""What a controller's log says of the copy that ended it, or of what it could not apply. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-FATAL = re.compile(r"Encountered (?:fatal|metadata \S+|unhandled) fault: (?P<what>.*?)(?: \(org\.apache\.\S+\))?$")
+_FAULT = r"Encountered {} fault: (?P<what>.*?)(?: \(org\.apache\.\S+\))?$"
+FATAL = re.compile(_FAULT.format("fatal"))
 """``ProcessTerminatingFaultHandler`` of the controller."""
+UNAPPLIED = re.compile(_FAULT.format("metadata publishing"))
+"""``LoggingFaultHandler``: the controller goes on, and counts a metadata error (a token without a key, on 3.9.2)."""
 EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?:: (?P<said>.*))?$")
 OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
 KILLED = "terminated by SIGKILL; not expected"
@@ -55,15 +58,15 @@ class KafkaSaid:
         return f"{said} ({self.where})" if self.where else said
 
 
-def fatal_of(lines: Iterable[str]) -> KafkaSaid | None:
-    """The first fatal fault in a log, with its exceptions; None where there is none.
+def fatal_of(lines: Iterable[str], *, fault: re.Pattern[str] = FATAL) -> KafkaSaid | None:
+    """The first fatal fault in a log, with its exceptions; None where there is none. ``fault``: another kind.
 
     The migration driver logs why it aborts, with the exception, and then only "Aborting the ZK migration" as the fault
     (seen on 3.9.2): where a fault has no exception of its own, it is that of the last error before it.
     """
     listed = list(lines)
     for number, line in enumerate(listed):
-        if match := FATAL.search(line):
+        if match := fault.search(line):
             trace = _trace(listed[number + 1 :]) or _last_trace(listed[:number])
             exceptions = tuple(each.removeprefix("Caused by: ")[:400] for each in trace if EXCEPTION.match(each))
             texts = [match["what"], *exceptions, *(each for each in trace if "\tat " in each)]

@@ -35,7 +35,7 @@ from kraft_runbook.procedures.source_at_work import source_at_work
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
-from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
+from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
@@ -383,4 +383,7 @@ def _known_fault(
     faults = [found for service, lines in logs if service in controllers and (found := fatal_of(lines))]
     if faults:
         return Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}"), faults[0]
+    for service, lines in logs:
+        if service in controllers and (unapplied := fatal_of(lines, fault=UNAPPLIED)):
+            return Finding(Verdict.FAILED, f"{service} could not apply what it had copied: {unapplied}"), None
     return None, None
