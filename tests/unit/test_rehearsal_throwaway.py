@@ -238,6 +238,21 @@ def test_a_login_of_the_file_that_the_throwaway_does_not_have_is_named() -> None
     ]
 
 
+@pytest.mark.parametrize("lacking", [False, True])
+def test_a_key_for_tokens_from_a_config_provider_is_replaced_where_all_have_one(lacking: bool) -> None:
+    """Copied tokens would else count as errors of the throwaway alone."""
+    key, reference = "delegation.token.secret.key", "${file:/etc/kafka/own:key}"
+    brokers = [broker.model_dump(mode="json", by_alias=True) for broker in SPEC.brokers]
+    for each in brokers[lacking:]:
+        each["properties"] = {**each["properties"], key: reference}
+    own = {**SPEC.controller_properties, key: reference}
+    found = made(with_settings(secrets={}, secrets_file=None, brokers=brokers, controller_properties=own)).spec
+    assert (key in found.secrets) is not lacking
+    files = [controller_properties(found, each, ControllerMode.MIGRATION) for each in found.controllers]
+    files += [broker_properties(found, each, BrokerMode.KRAFT) for each in found.brokers]
+    assert all((key in each) is not lacking for each in files)
+
+
 @pytest.mark.parametrize("key", ["min.insync.replicas", "log.retention.ms", "num.network.threads", "message.max.bytes"])
 def test_what_a_setting_of_the_metadata_says_stays(key: str) -> None:
     assert why_left_out(key, "1") is None

@@ -10,6 +10,7 @@ from test_late_configs import Znodes
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.token_key import FORMER, SECRET_KEY, has_key
 from kraft_runbook.io.zookeeper.read_entities import read_entities
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.canonical_rows import Fingerprints
@@ -17,7 +18,6 @@ from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.checks.tokens import FORMER, SECRET_KEY, has_key
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 
 WITHOUT = SPEC.model_copy(update={"secrets": {key: ref for key, ref in SPEC.secrets.items() if key != SECRET_KEY}})

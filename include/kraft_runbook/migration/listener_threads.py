@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from kraft_runbook.cluster.node_properties import ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.token_key import has_key
 from kraft_runbook.migration.thread_names import CUTS
 
 _THREAD = "{}-event-process-thread"
@@ -23,7 +24,6 @@ CONFIGS, ACLS, EXTENDED_ACLS, TOKENS = (
     "/kafka-acl-extended-changes",
     "/delegation_token/token_changes",
 )
-TOKEN_SECRETS = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
 def expected(config: Mapping[str, str]) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def expected(config: Mapping[str, str]) -> tuple[str, ...]:
     with a secret for them.
     """
     acls = (ACLS, EXTENDED_ACLS) if config.get("authorizer.class.name", "").strip() == ZOOKEEPER_AUTHORIZER else ()
-    tokens = (TOKENS,) if any(config.get(key) for key in TOKEN_SECRETS) else ()
+    tokens = (TOKENS,) if has_key(config) else ()
     return (CONFIGS, *acls, *tokens)
 
 

@@ -22,6 +22,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller, ControllerListener, Listener
 from kraft_runbook.cluster.spec_parts import Authorizer, Deadlines, Kafka, Reach, ServiceManager, ZooKeeper
 from kraft_runbook.cluster.spec_types import SecretRef
+from kraft_runbook.cluster.token_key import FORMER, SECRET_KEY, rendered_without_key
 from kraft_runbook.errors import Refused
 
 FIRST_SEAT = 9001
@@ -38,7 +39,7 @@ machine from that port on all addresses. All below 32768, where Linux's ephemera
 """
 STAND_IN_PORTS = 20_000
 MOST_STAND_INS = 10_000
-KEPT_SECRETS = ("password.encoder.secret", "delegation.token.secret.key", "delegation.token.master.key")
+KEPT_SECRETS = ("password.encoder.secret", SECRET_KEY, FORMER)
 """The secrets that are no login's: the throwaway has values of its own for them."""
 SECRET_ENV = "KRB_REHEARSAL_{}"  # noqa: S105 - a name
 PATIENT = {
@@ -146,7 +147,8 @@ def throwaway_of(
     zookeeper = left_out.of("zookeeper.properties", source.ensemble.properties, why=_why_not_of_zookeeper)
     session = max(SESSION_MS, _whole(zookeeper.get("zookeeper.session.timeout.ms")))
     own = BROKERS_OWN | (NOTICE_SOON if partitions <= NOTICE_SOON_UP_TO else {})
-    secrets = {key: SecretRef(env=_environment_name(key)) for key in source.secrets if key in KEPT_SECRETS}
+    kept = {key for key in source.secrets if key in KEPT_SECRETS} | _key_for_tokens(source)
+    secrets = {key: SecretRef(env=_environment_name(key)) for key in KEPT_SECRETS if key in kept}
     spec = ClusterSpec(
         name=f"rehearsal-of-{source.name}"[:63],
         description=f"A throwaway cluster with the metadata of {source.name}, to rehearse its migration in",
@@ -213,6 +215,14 @@ def _authorizers_left_out(source: ClusterSpec) -> Iterator[str]:
     ):
         if theirs != kafkas:
             yield f"{key}, {theirs}: a class that may call another server; {kafkas} is in its place"
+
+
+def _key_for_tokens(source: ClusterSpec) -> set[str]:
+    """Where all of the source's nodes have one of a config provider's, the throwaway's have one of its own: of each
+    copied token a node without it counts an error (KRB-PRE-141).
+    """
+    named = {SECRET_KEY, FORMER} & source.secrets.keys()
+    return set() if named or any(rendered_without_key(source).values()) else {SECRET_KEY}
 
 
 def _timeout_of_controllers(source: ClusterSpec) -> dict[str, str]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.token_key import SECRET_KEY, rendered_without_key, without_key
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
-from kraft_runbook.migration.listener_threads import TOKEN_SECRETS
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 
-SECRET_KEY, FORMER = TOKEN_SECRETS
 ROLES = "process.roles"
 """A file with it is one of KRaft mode."""
 
@@ -56,29 +52,15 @@ def a_key_is_there_for_the_delegation_tokens(seen: ClusterObservation, spec: Clu
         return unknown(tokens)
     if not tokens:
         return passed("it holds none")
-    rendered = {
-        "controller": {c.id: controller_properties(spec, c, ControllerMode.MIGRATION) for c in spec.controllers},
-        "broker": {b.id: broker_properties(spec, b, BrokerMode.KRAFT) for b in spec.brokers},
-    }
-    without, unread = [], list[str]()
-    for kind, properties in rendered.items():
-        if lacking := _without_key(properties):
-            without.append(f"{nodes(kind, lacking)} would get none")
-        files, not_read = split_read(f"{kind} {{}}", host_parts(seen, properties, "config"))
-        if lacking := _without_key({i: its for i, its in files.items() if its and ROLES in its}):
-            without.append(f"{nodes(kind, lacking, 'has')} none in the file of today")
+    lacking = rendered_without_key(spec)
+    without = [f"{nodes(kind, ids)} would get none" for kind, ids in lacking.items() if ids]
+    unread = []
+    for kind, ids in (("controller", spec.controller_ids), ("broker", spec.broker_ids)):
+        files, not_read = split_read(f"{kind} {{}}", host_parts(seen, ids, "config"))
+        if today := without_key({i: its for i, its in files.items() if its and ROLES in its}):
+            without.append(f"{nodes(kind, today, 'has')} none in the file of today")
         unread += not_read
     one = "a delegation token" if tokens == 1 else f"{tokens:,} delegation tokens"
     wrong = [f"ZooKeeper holds {one}, and the key for tokens is missing: {'; '.join(without)}"] if without else []
     return settle(wrong, unread, f"it holds {one}, and all have one")
 
-
-def _without_key(files: Mapping[int, Mapping[str, str]]) -> list[int]:
-    return [node for node, properties in files.items() if not has_key(properties)]
-
-
-def has_key(properties: Mapping[str, str]) -> bool:
-    """Whether Kafka 3.9 has a key for tokens with these properties: the former name counts only where the present one
-    is not set at all (``KafkaConfig.delegationTokenSecretKey``, ``tokenAuthEnabled``).
-    """
-    return bool(properties.get(SECRET_KEY, properties.get(FORMER, "")).strip())
