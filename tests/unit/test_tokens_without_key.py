@@ -1,4 +1,4 @@
-"""Delegation tokens in ZooKeeper, and the key that controllers and brokers in KRaft mode need for them (KRB-PRE-141)."""
+"""Delegation tokens in ZooKeeper, and the key that every node of KRaft mode needs for them (KRB-PRE-141)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ from kraft_runbook.runbook.check_results import CheckResult, Verdict
 
 WITHOUT = SPEC.model_copy(update={"secrets": {key: ref for key, ref in SPEC.secrets.items() if key != SECRET_KEY}})
 BY_FORMER_NAME = WITHOUT.model_copy(update={"secrets": {**WITHOUT.secrets, FORMER: SPEC.secrets[SECRET_KEY]}})
+OF_CONTROLLERS = WITHOUT.model_copy(
+    update={"controller_properties": {**WITHOUT.controller_properties, SECRET_KEY: "${file:/etc/kafka/keys:token}"}}
+)
 LACKING = "controllers 101, 102, 103 would get none; brokers 1, 2, 3 would get none"
 
 
-def answer(spec: ClusterSpec, tokens: int, phase: Phase = Phase.ZOOKEEPER) -> CheckResult:
+def answer(spec: ClusterSpec, tokens: int | None, phase: Phase = Phase.ZOOKEEPER) -> CheckResult:
     return CHECKS["KRB-PRE-141"].run(tree(delegation_tokens=tokens)(observation(phase, spec)), spec)
 
 
@@ -48,11 +51,27 @@ def test_a_key_by_either_name_is_enough(spec: ClusterSpec, phase: Phase) -> None
 
 
 def test_a_key_of_the_controllers_alone_is_none_for_brokers_in_kraft_mode() -> None:
-    reference = "${file:/etc/kafka/keys:token}"
-    spec = WITHOUT.model_copy(
-        update={"controller_properties": {**WITHOUT.controller_properties, SECRET_KEY: reference}}
-    )
-    assert answer(spec, 3).evidence.endswith("is missing: brokers 1, 2, 3 would get none")
+    assert answer(OF_CONTROLLERS, 3).evidence.endswith("is missing: brokers 1, 2, 3 would get none")
+
+
+@pytest.mark.parametrize(
+    ("spec", "phase", "missing"),
+    [
+        (SPEC, Phase.ZOOKEEPER, False),  # the brokers make it when they are restarted
+        (SPEC, Phase.HYBRID, False),
+        (SPEC, Phase.DUAL_WRITE, True),
+        (OF_CONTROLLERS, Phase.ZOOKEEPER, True),
+        (OF_CONTROLLERS, Phase.HYBRID, True),
+        (WITHOUT, Phase.DUAL_WRITE, False),
+    ],
+)
+def test_a_first_token_needs_a_znode_that_only_brokers_on_zookeeper_make(
+    spec: ClusterSpec, phase: Phase, missing: bool
+) -> None:
+    """Else dual write stops at it (NoNode; measured on 3.9.2)."""
+    found = answer(spec, None, phase)
+    assert found.passed is not missing
+    assert ("nobody makes it" in found.evidence and "create /delegation_token/tokens" in found.fix) is missing
 
 
 def test_a_file_of_a_broker_in_zookeeper_mode_needs_none_yet() -> None:
@@ -86,3 +105,5 @@ def test_tokens_are_counted_whatever_they_hold() -> None:
     znodes = dict.fromkeys((f"/delegation_token/tokens/{name}" for name in "abc"), b"no JSON")
     reader = cast(ZookeeperReader, Znodes({**znodes, "/delegation_token/token_changes/token_change_0": b"a"}))
     assert read_entities(reader, findings, topics=("t",), copied=CopiedRecords()).delegation_tokens == 3
+    nothing = cast(ZookeeperReader, Znodes({}))
+    assert read_entities(nothing, findings, topics=("t",), copied=CopiedRecords()).delegation_tokens is None

@@ -215,8 +215,8 @@ class ZookeeperTree:
     /config/brokers.
     """
     acl_count: int = 0
-    delegation_tokens: int | Unread = Unread("the delegation tokens were not counted")
-    """Znodes below /delegation_token/tokens, of whatever age."""
+    delegation_tokens: int | Unread | None = Unread("the delegation tokens were not counted")
+    """Znodes below /delegation_token/tokens, of whatever age; None: there is no such znode."""
     config_entity_types: frozenset[str] = frozenset()
     """Entity types below /config that hold at least one entity (``topics``, ``brokers``, ``users``, ``clients``,
     ``ips``, ...).

@@ -62,7 +62,7 @@ class Entities:
 
     longest_list: ChildList
     acl_count: int
-    delegation_tokens: int
+    delegation_tokens: int | None
     config_entity_types: frozenset[str]
     encoded_broker_configs: tuple[str, ...]
     min_isr_of_brokers: Mapping[str, int]
@@ -92,8 +92,8 @@ def read_entities(
         *quotas,
         *children_of(lists, [f"{user}/clients" for user in users]),
     ]
-    tokens = children_of(lists, [TOKENS])
-    for path, znode in _read(reader, [*others, *tokens, *SINGLE]):
+    (tokens,) = lists.children_many([TOKENS])
+    for path, znode in _read(reader, [*others, *(f"{TOKENS}/{token}" for token in tokens or ()), *SINGLE]):
         see(path, znode)
     for root, beginning in NOTIFICATIONS.items():
         for name in reader.children(root) or ():
@@ -113,7 +113,7 @@ def read_entities(
     return Entities(
         longest_list=lists.longest,
         acl_count=acls,
-        delegation_tokens=len(tokens),
+        delegation_tokens=None if tokens is None else len(tokens),
         config_entity_types=frozenset(each for each, names in entities.items() if names),
         encoded_broker_configs=tuple(
             f"{broker}:{key}"

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.token_key import SECRET_KEY, rendered_without_key, without_key
+from kraft_runbook.cluster.token_key import SECRET_KEY, only_of_controllers, rendered_without_key, without_key
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
-from kraft_runbook.runbook.check_results import BLOCKING, Finding, passed, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 
+TOKENS = "/delegation_token/tokens"
 ROLES = "process.roles"
 """A file with it is one of KRaft mode."""
+
+
+_MAKE_IT = (
+    f"make it with zookeeper-shell (create {TOKENS.rpartition('/')[0]}, then create {TOKENS}; with a broker's login where"
+    " Kafka's znodes have ACLs), or give the brokers that are still to be restarted in migration mode the key too"
+)
 
 
 @check(
@@ -20,16 +27,16 @@ ROLES = "process.roles"
     severity=BLOCKING,
     fix=(
         f"where tokens are still to be used: name {SECRET_KEY} under 'secrets', with the value that the brokers had when"
-        " these were made (with another one they no longer let their owners in). Where they are not, before the copy:"
-        " delete them with zookeeper-shell (deleteall /delegation_token/tokens). kafka-delegation-tokens.sh does not:"
-        f" without a key every broker refuses it (DelegationTokenDisabledException). Once they were copied: name any"
-        f" {SECRET_KEY}, and restart every controller and then every broker; the controllers then delete those that have"
-        " expired"
+        " they were made (with another one tokens no longer let their owners in). Where they are not, before the copy:"
+        f" delete each with zookeeper-shell (ls {TOKENS}, then delete {TOKENS}/ID). Leave {TOKENS} itself."
+        " kafka-delegation-tokens.sh deletes none: without a key every broker refuses it"
+        f" (DelegationTokenDisabledException). Once they were copied: name any {SECRET_KEY}, and restart every"
+        " controller, then every broker; the controllers then remove those that have expired"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
-def a_key_is_there_for_the_delegation_tokens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+def delegation_tokens_can_be_taken_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """If ZooKeeper holds delegation tokens, every controller, and every broker in KRaft mode, has a key for them.
 
     They are left where tokens were used once and then switched off: brokers in ZooKeeper mode never look at them, and
@@ -38,11 +45,15 @@ def a_key_is_there_for_the_delegation_tokens(seen: ClusterObservation, spec: Clu
     (DelegationTokenPublisher: "Invalid key to HMAC computation"). It goes on, with an error in its log and in its count
     of metadata errors: a controller once, after a restart at every change of metadata, as a broker in KRaft mode does
     (60 within 20 s, measured on 3.9.2; 3.7 and 3.8 have the same code). KRB-GATE-010 then stops the migration, and
-    without a key nobody can remove a token any more: not an expired one, not by Kafka's tool.
+    without a key nobody can remove a token any more: not an expired one, not by Kafka's tool, not in ZooKeeper, where
+    dual write makes it again.
 
     The key must be one and the same on all nodes. With another one on the controllers a token that they make does not
-    let its owner in at a broker, and none that a broker knows can be renewed or expired. Controllers get the brokers'
-    key, KRB-PRE-070 compares the brokers', and KRB-PRE-127 the hosts' with what this tool would write there.
+    let its owner in at a broker, and none that a broker knows can be renewed or expired (measured). Controllers get the
+    brokers' key, KRB-PRE-070 compares the brokers', and KRB-PRE-127 the hosts' with what this tool would write there.
+
+    With a key on controllers alone the znode above the tokens must be there: only a broker in ZooKeeper or migration
+    mode makes it. Without it the first token that is made stops dual write (NoNode at each retry, measured on 3.9.2).
     """
     tree = seen.tree
     if not was_read(tree):
@@ -50,6 +61,10 @@ def a_key_is_there_for_the_delegation_tokens(seen: ClusterObservation, spec: Clu
     tokens = tree.delegation_tokens
     if not was_read(tokens):
         return unknown(tokens)
+    if tokens is None:
+        on_zookeeper = [b.id for b in seen.brokers.values() if b.mode is not BrokerMode.KRAFT]
+        if only_of_controllers(spec, on_zookeeper):
+            return failed(f"controllers have a key for tokens, and {TOKENS} is not there: nobody makes it", _MAKE_IT)
     if not tokens:
         return passed("it holds none")
     lacking = rendered_without_key(spec)
@@ -63,4 +78,3 @@ def a_key_is_there_for_the_delegation_tokens(seen: ClusterObservation, spec: Clu
     one = "a delegation token" if tokens == 1 else f"{tokens:,} delegation tokens"
     wrong = [f"ZooKeeper holds {one}, and the key for tokens is missing: {'; '.join(without)}"] if without else []
     return settle(wrong, unread, f"it holds {one}, and all have one")
-
