@@ -17,8 +17,8 @@ ROLES = "process.roles"
 
 
 _MAKE_IT = (
-    f"make it with zookeeper-shell (create {TOKENS.rpartition('/')[0]}, then create {TOKENS}; with a broker's login where"
-    " Kafka's znodes have ACLs), or give the brokers that are still to be restarted in migration mode the key too"
+    f"make it with zookeeper-shell (create {TOKENS.rpartition('/')[0]}, then create {TOKENS}; with a broker's login"
+    " where Kafka's znodes have ACLs), or give the brokers that are still to be restarted in migration mode the key too"
 )
 
 
@@ -26,12 +26,13 @@ _MAKE_IT = (
     "KRB-PRE-141",
     severity=BLOCKING,
     fix=(
-        f"where tokens are still to be used: name {SECRET_KEY} under 'secrets', with the value that the brokers had when"
+        f"where tokens are still to be used: name {SECRET_KEY} under 'secrets', with the value that brokers had when"
         " they were made (with another one tokens no longer let their owners in). Where they are not, before the copy:"
         f" delete each with zookeeper-shell (ls {TOKENS}, then delete {TOKENS}/ID). Leave {TOKENS} itself."
         " kafka-delegation-tokens.sh deletes none: without a key every broker refuses it"
         f" (DelegationTokenDisabledException). Once they were copied: name any {SECRET_KEY}, and restart every"
-        " controller, then every broker; the controllers then remove those that have expired"
+        " controller, then every broker; within delegation.token.expiry.check.interval.ms (by default an hour) the"
+        " controllers then remove those that have expired"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
