@@ -59,7 +59,7 @@ AIMS: Mapping[tuple[int, int], Mapping[str, float]] = {
 VERDICT_AIMS: Mapping[tuple[int, int], float] = {(20_000, 40): 180}
 """Seconds until the verdict on a poisoned znode, in the same way."""
 TOKENS_KEY = "delegation.token.secret.key"
-"""Without it each delegation token, a good one too, ends a controller that publishes it."""
+"""Without it each delegation token, a good one too, is an error of every node that applies it (KRB-PRE-141)."""
 TRIED = "a copy with "
 """What a line of a try of the halving begins with."""
 MIB = 1024 * 1024
