@@ -82,8 +82,8 @@ def test_nodes_without_a_key_count_errors_and_go_on_until_they_have_one(
     by_hand.roll_brokers(without, BrokerMode.KRAFT, secrets=secrets, only=(1,))
     by_hand.wait_until("the broker counts one at each change", lambda: errors_of_brokers(own_lab)[1] > 9, within=60)
     told = answer("KRB-PRE-141", own_lab, without).evidence
-    assert "controllers 101, 102, 103 have none in the file of today; brokers 1, 2, 3 would get none" in told, told
-    assert "broker 1 has none in the file of today" in told
+    of_today = "none in the file of today"
+    assert told.endswith(f"; controllers 101, 102, 103 have {of_today}; broker 1 has {of_today}"), told
 
     for controller in spec.controllers:
         by_hand.write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION) | OFTEN)
