@@ -63,7 +63,7 @@ def delegation_tokens_can_be_taken_over(seen: ClusterObservation, spec: ClusterS
     if not was_read(tokens):
         return unknown(tokens)
     if tokens is None:
-        on_zookeeper = [b.id for b in seen.brokers.values() if b.mode is not BrokerMode.KRAFT]
+        on_zookeeper = set(spec.broker_ids).difference(seen.brokers_in(BrokerMode.KRAFT))
         if only_of_controllers(spec, on_zookeeper):
             return failed(f"controllers have a key for tokens, and {TOKENS} is not there: nobody makes it", _MAKE_IT)
     if not tokens:
