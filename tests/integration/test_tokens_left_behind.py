@@ -15,6 +15,7 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.token_key import SECRET_KEY
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.checks.tokens import TOKENS
@@ -103,7 +104,9 @@ def counted(lab: Lab, spec: ClusterSpec) -> dict[int, int | None]:
     return {c.id: c.metrics.metadata_error_count if was_read(c.metrics) else -1 for c in seen.controllers.values()}
 
 
-def test_without_the_znode_above_them_the_first_token_stops_dual_write(own_lab: Lab, zookeeper: KazooClient) -> None:
+def test_without_the_znode_above_them_no_further_controller_takes_up_dual_write(
+    own_lab: Lab, zookeeper: KazooClient
+) -> None:
     spec, secrets = own_lab.spec, own_lab.secrets
     by_hand.roll_brokers(spec, BrokerMode.KRAFT, secrets=secrets, only=(2, 3))
     zookeeper.delete(TOKENS, recursive=True)
@@ -112,6 +115,10 @@ def test_without_the_znode_above_them_the_first_token_stops_dual_write(own_lab: 
 
     (own_lab.directory / "delegation-tokens-made").unlink()
     create_delegation_tokens(spec)
+    led = describe_quorum(spec, secrets=secrets).leader_id
+    by_hand.restart(spec.controller(led), spec)
+    by_hand.wait_until("another leads", lambda: describe_quorum(spec, secrets=secrets).leader_id != led, within=60)
+    time.sleep(15)  # it claims the role, and begins its sync
     earlier = observe(spec, secrets=secrets)
     time.sleep(6)
     stopped = dual_write_liveness(earlier, observe(spec, secrets=secrets))

@@ -68,7 +68,7 @@ def test_a_key_of_the_controllers_alone_is_none_for_brokers_in_kraft_mode() -> N
 def test_a_first_token_needs_a_znode_that_only_brokers_on_zookeeper_make(
     spec: ClusterSpec, phase: Phase, missing: bool
 ) -> None:
-    """Else dual write stops at it (NoNode; measured on 3.9.2)."""
+    """Else the next elected controller never takes up dual write (NoNode; measured on 3.9.2)."""
     found = answer(spec, None, phase)
     assert found.passed is not missing
     assert ("nobody makes it" in found.evidence and "create /delegation_token/tokens" in found.fix) is missing

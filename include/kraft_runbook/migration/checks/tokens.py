@@ -54,7 +54,8 @@ def delegation_tokens_can_be_taken_over(seen: ClusterObservation, spec: ClusterS
     brokers' key, KRB-PRE-070 compares the brokers', and KRB-PRE-127 the hosts' with what this tool would write there.
 
     With a key on controllers alone the znode above the tokens must be there: only a broker in ZooKeeper or migration
-    mode makes it. Without it the first token that is made stops dual write (NoNode at each retry, measured on 3.9.2).
+    mode makes it. Without it no token that is made gets to ZooKeeper, and the next controller that is elected never
+    takes up dual write (NoNode at each retry of its sync, measured on 3.9.2).
     """
     tree = seen.tree
     if not was_read(tree):
