@@ -288,7 +288,8 @@ def test_names_who_or_what_is_missing(
         node_id=node_id,
         spoilt_before=condition in (conditions.METADATA_COPIED, conditions.BROKER_IN_SYNC),
     )
-    assert progress == Progress(False, message, unread=progress.unread)
+    assert progress == Progress(False, message, unread=progress.unread, topics=progress.topics)
+    assert progress.topics is ("under-replicated" in message and condition is conditions.METADATA_COPIED)
 
 
 def test_the_copy_is_not_believed_at_first_sight() -> None:

@@ -8,15 +8,24 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 from observations import SECRETS, SPEC, WHY, host
 
-from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, Unread, host_part, unread_parts
+from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
+    BrokerMode,
+    TopicsState,
+    Unread,
+    host_part,
+    unread_parts,
+    was_read,
+)
 from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
@@ -31,7 +40,7 @@ from kraft_runbook.procedures.look_at_nodes import (
     look_at_broker,
 )
 from kraft_runbook.procedures.look_deadline import Deadline, in_time
-from kraft_runbook.procedures.observe import Scope, Sources, observe
+from kraft_runbook.procedures.observe import Scope, Sources, expect_partitions, observe
 
 
 def metadata(*isrs: list[int]) -> SimpleNamespace:
@@ -120,20 +129,63 @@ def test_a_look_without_topics_asks_no_broker_for_them() -> None:
     )
 
 
+@dataclass
+class Looked:
+    """Looks at a cluster of one broker, and the seconds that it had over Metadata at each. ``shows``: what it shows."""
+
+    name: str
+    shows: list[BrokerView | Unread]
+    had: list[float] = field(default_factory=list)
+
+    def broker(self, *given: Any, topics_by: object = "as always") -> BrokerLook:
+        self.had.append(given[3].answer)
+        return BrokerLook(True, BrokerMode.KRAFT, TOPICS_NOT_ASKED if topics_by is None else self.shows.pop(0))
+
+    def look(self, scope: Scope = Scope.LIVE) -> TopicsState | Unread:
+        alone = SPEC.model_copy(update={"name": self.name, "brokers": SPEC.brokers[:1], "zookeeper": None})
+        sources = Sources(broker=self.broker)
+        return observe(alone, secrets=environment_secrets(SECRETS), scope=scope, sources=sources).topics
+
+
+def view(partitions: int) -> BrokerView:
+    return BrokerView(1, replace(_state(metadata([1]), 1), partition_count=partitions), frozenset("t"))
+
+
 def test_a_look_knows_from_the_last_one_how_long_the_answers_are() -> None:
-    alone = SPEC.model_copy(update={"name": "grown", "brokers": SPEC.brokers[:1], "zookeeper": None})
-    answers: list[float] = []
+    """Also where a broker that has just started shows fewer."""
+    looked = Looked("grown", [view(100_000), view(1)])
+    looked.look()
+    assert looked.look(Scope.NODES) == TOPICS_NOT_ASKED
+    assert was_read(looked.look())
+    assert looked.had == [4.0, 14.0, 14.0]
 
-    def broker(_: object, __: object, ___: object, deadline: Deadline, *____: object, **how: object) -> BrokerLook:
-        answers.append(deadline.answer)
-        state = replace(_state(metadata([1]), 1), partition_count=100_000)
-        asked = "topics_by" not in how
-        return BrokerLook(True, BrokerMode.KRAFT, BrokerView(1, state, frozenset("t")) if asked else TOPICS_NOT_ASKED)
 
-    for scope in (Scope.LIVE, Scope.NODES, Scope.LIVE):
-        seen = observe(alone, secrets=environment_secrets(SECRETS), scope=scope, sources=Sources(broker=broker))
-        assert isinstance(seen.topics, Unread) is (scope is Scope.NODES)
-    assert answers == [4.0, 14.0, 14.0]
+def test_brokers_that_ran_out_of_time_have_twice_as_long_at_the_next_look() -> None:
+    late, ignorant = Unread("did not answer", timed_out=True), Unread("knows no broker and no topic yet")
+    looked = Looked("unknown", [ignorant, late, late, late, late, view(3), view(3)])
+    for _ in range(7):
+        looked.look()
+    assert looked.had == [4.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+
+
+def test_how_many_partitions_there_are_may_be_known_before_a_look() -> None:
+    expect_partitions("rehearsed", 200_000)
+    looked = Looked("rehearsed", [view(0)])
+    looked.look()
+    assert looked.had == [24.0]
+
+
+@pytest.mark.parametrize(("seconds", "setup"), [(4.0, 4000), (0.5, 1000)])
+def test_librdkafka_is_given_no_setting_that_it_refuses(seconds: float, setup: int) -> None:
+    given: list[Any] = []
+
+    def client(options: Any, **_: object) -> Any:
+        given.append(AdminClient(options))
+        assert (options["socket.connection.setup.timeout.ms"], options["socket.timeout.ms"]) == (setup, seconds * 1000)
+        return SimpleNamespace(list_topics=lambda timeout: metadata([1]))
+
+    topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS), timeout=seconds, client=client)
+    assert given
 
 
 @pytest.mark.parametrize("scope", Scope)

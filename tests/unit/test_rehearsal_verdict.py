@@ -271,6 +271,11 @@ def test_a_change_that_a_controller_could_not_apply_is_no_end_of_it() -> None:
     assert unapplied.kinds == ("/delegation_token",)
 
 
+def test_a_snapshot_that_could_not_be_written_is_no_change_that_could_not_be_applied() -> None:
+    line = "ERROR Encountered metadata publishing fault: KRaft snapshot file generation error (org.apache.X)"
+    assert fatal_of([line], fault=UNAPPLIED) is None
+
+
 def test_where_the_message_names_no_znode_its_trace_tells_the_kind() -> None:
     log = [*LOG[:2], "java.lang.RuntimeException: no JSON", *LOG[3:]]
     said = fatal_of(log)

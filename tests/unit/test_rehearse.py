@@ -26,7 +26,7 @@ from kraft_runbook.rehearsal.suspects import Halved
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.steps import rehearse as steps_rehearse
 from kraft_runbook.steps.ladder import RungEnded
-from kraft_runbook.steps.rehearse import Climb, SourceAtWork, _blame, _narrowed, rehearse
+from kraft_runbook.steps.rehearse import METADATA_ERRORS, Climb, SourceAtWork, _blame, _narrowed, rehearse
 
 tmp_path = pytest.fixture(short_directory)
 
@@ -352,13 +352,18 @@ def test_a_gate_that_no_log_explains_is_the_metadatas_and_one_that_a_fault_expla
 
 
 def test_what_a_controller_could_not_apply_is_told_beside_the_gate_that_counts_it() -> None:
-    """It ended nobody, so no suspects are halved."""
+    """It ended nobody, so no suspects are halved. What ended the climb stands before it; the metadata is at fault
+    where a gate counted it.
+    """
     log = ["ERROR Encountered metadata publishing fault: Uncaught exception (org.apache.kafka.server.fault.X)"]
     name = SPEC.controllers[0].service
-    assert blamed((name, log), error=RungEnded(), before=GATE)[-1] == (
-        "FAILED",
-        f"{name} could not apply what it had copied: Uncaught exception",
-    )
+    said = f"{name} could not apply what it had copied: Uncaught exception"
+    counted = Finding(Verdict.FAILED, "controller 101 counts 1", METADATA_ERRORS)
+    assert blamed((name, log), error=RungEnded(counted))[-1] == ("FAILED", said)
+    late = StepFailed("the deadline of 3600 s has passed", way_out="wait")
+    assert blamed((name, log), error=late) == [("INCONCLUSIVE", late.problem), ("INCONCLUSIVE", said)]
+    no_snapshot = ["ERROR Encountered metadata publishing fault: KRaft snapshot file generation error (org.apache.X)"]
+    assert blamed((name, no_snapshot), error=late) == [("INCONCLUSIVE", late.problem)]
 
 
 def test_a_comparison_that_does_not_match_is_told_first_and_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asked_java import ask_java
@@ -18,7 +19,16 @@ from kraft_runbook.metadata.znodes.znode_faults import faults_of
 from kraft_runbook.metadata.znodes.znode_rows import SCRAM_MECHANISMS
 from kraft_runbook.rehearsal.known_configs import _BROKERS, is_known
 from kraft_runbook.rehearsal.random_values import credential, encoded_password, scrambled
-from kraft_runbook.rehearsal.replacing import Dropped, Held, Replaced, Replacements, held, why_dropped
+from kraft_runbook.rehearsal.replacing import (
+    CENTURY_MS,
+    LAST_MS,
+    Dropped,
+    Held,
+    Replaced,
+    Replacements,
+    held,
+    why_dropped,
+)
 from kraft_runbook.rehearsal.throwaway import SEATS
 
 GIVEN = Replacements("bmV3LWNsdXN0ZXItaWQ", encoder_secret="the throwaway's", source_encoder_secret="the source's")
@@ -88,6 +98,8 @@ def test_names_and_quotas_stay(path: str, content: object) -> None:
         for each in (said, wanted):
             for mechanism in SCRAM_MECHANISMS:
                 each.get("config", {}).pop(mechanism, None)
+            for time in ("expiryTimestamp", "maxTimestamp"):  # moved: see below
+                each.pop(time, None)
         assert said == wanted
 
 
@@ -330,3 +342,19 @@ def test_the_configs_that_brokers_take_while_they_run_are_those_of_the_jar() -> 
 def test_a_znode_without_data_holds_none() -> None:
     assert held("/config/users/a", b"", GIVEN) == Held(b"")
     assert SCRAM  # the list of bad znodes has credentials at all
+
+
+@pytest.mark.parametrize(
+    ("times", "moved"),
+    [
+        ({"expiryTimestamp": 1_700_000_000_000, "maxTimestamp": 1_700_600_000_000}, CENTURY_MS),
+        ({"expiryTimestamp": LAST_MS, "maxTimestamp": LAST_MS - 1}, 0),
+        ({"expiryTimestamp": True, "maxTimestamp": "soon"}, 0),
+    ],
+)
+def test_a_copied_token_does_not_expire_in_the_rehearsal(times: dict[str, Any], moved: int) -> None:
+    """Its controllers delete what has expired, and the tree would have changed. What Kafka can't read stays so."""
+    path, issued = "/delegation_token/tokens/t", 1_699_999_999_000
+    made = json.loads(held(path, data_of({**TOKEN, "issueTimestamp": issued, **times}), GIVEN).data)
+    assert made["issueTimestamp"] == issued
+    assert {name: made[name] for name in times} == {name: at + moved if moved else at for name, at in times.items()}

@@ -140,24 +140,56 @@ def test_the_clock_of_whoever_serves_the_state_directory_begins_no_wait(tmp_path
 
 
 def test_topics_are_asked_for_at_the_looks_that_they_count_at() -> None:
-    """Not while what is awaited first has not held, nor until only they are missing; not again while more is."""
+    """Not while what is awaited first has not held, nor until only they are missing; not again while more is. A look
+    that shows that they count by now is made anew with them at once, and that one is judged.
+    """
+    start, copied_at, well_at, gone_at, back_at = 0, 2, 5, 6, 7
 
     def copied(seen: ClusterObservation, *_: object) -> Progress:
-        if not told_since(seen, 3).done or seen == looks[5]:
+        second = (seen.observed_at - looks[start].observed_at).total_seconds()
+        if second < copied_at or gone_at <= second < back_at:
             return Progress(False, "waiting for the copy")
-        return DONE if len(cluster.looks) and cluster.looks[-1] == {} else Progress(False, "topics", unread=True)
+        judged.append(cluster.looks[-1] == {})
+        well = cluster.looks[-1] == {} and second >= well_at
+        return DONE if well else Progress(False, "waiting for partitions", topics=True)
 
     registered = Condition(
         REGISTERED, "broker {id} to register", lambda seen, *_: told_since(seen, 1), topics=Topics.NEVER
     )
     last = Condition(IN_SYNC, "broker {id} to be in sync", copied, topics=Topics.LAST)
-    looks = [later(observation(Phase.HYBRID), second) for second in range(9)]
+    looks = [later(observation(Phase.HYBRID), second) for second in (0, 1, 2, 2, 3, 4, 5, 6, 7, 7, 8, 9)]
+    judged: list[bool] = []
     cluster = RecordingCluster(*looks)
     wait = Wait(cluster, last, 20.0, node_id=1, first=(registered, 10.0))
-    while len(cluster.looks) < len(looks) and not wait.look():
+    while not wait.look():
         pass
     bare: dict[str, object] = {"topics": False}
-    assert cluster.looks == [bare, bare, bare, bare, {}, {}, bare, {}, {}]
+    whole: dict[str, object] = {}
+    assert cluster.looks == [bare, bare, bare, whole, whole, whole, whole, whole, bare, whole, whole, whole]
+    assert [line for line in cluster.told if "topics" in line] == []
+
+
+def test_a_copy_that_ends_near_the_deadline_is_judged_by_a_whole_look() -> None:
+    """One without topics can't fulfil it, and is no reason to give up."""
+
+    def copied(seen: ClusterObservation, *_: object) -> Progress:
+        return DONE if cluster.looks[-1] == {} else Progress(False, "topics", topics=True)
+
+    cluster = RecordingCluster(observation(Phase.HYBRID))
+    wait = Wait(cluster, Condition("copied", "the copy to end", copied, topics=Topics.LAST), -1.0)
+    while not wait.look():
+        pass
+
+
+def test_a_look_that_takes_long_counts_as_seen() -> None:
+    """Of 37 s between two ends of looks of 30 s all is seen; of 600 s of which nobody looked, ten."""
+    lasting = Condition("holds", "it to hold", lambda *_: DONE, holds=lambda *_: 90.0)
+    for took, paused, looks in ((30.0, 37.0, 4), (0.0, 600.0, 10)):
+        cluster = RecordingCluster(replace(observation(Phase.HYBRID), took_seconds=took))
+        wait = Wait(cluster, lasting, 5.0)
+        while not wait.look():
+            cluster.pause(paused)
+        assert len(cluster.looks) == max(looks, SPEC.deadlines.healthy_in_a_row), took
 
 
 def told_since(seen: ClusterObservation, second: int) -> Progress:

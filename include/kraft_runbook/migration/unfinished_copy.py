@@ -71,11 +71,12 @@ def copy_unfinished(
     yield from one_controller(seen.zookeeper, seen.quorum)
     yield from _unwritten(seen, seen.zookeeper, seen.quorum, earlier)
     if not was_read(seen.topics):
-        yield Missing(f"waiting for the partitions' state: {seen.topics.reason}", unread=True)
+        yield Missing(f"waiting for the partitions' state: {seen.topics.reason}", topics=True)
     elif seen.topics.under_replicated_count or seen.topics.offline_count:
-        yield (
+        yield Missing(
             f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline"
-            " partitions"
+            " partitions",
+            topics=True,
         )
 
 

@@ -35,8 +35,8 @@ SECONDS_A_PARTITION = 1e-5
 SPARE = 0.5
 """Seconds between the end of a broker's time and that of the look."""
 ANSWER_A_PARTITION, ANSWER_AT_MOST = 1e-4, 30.0
-"""Seconds more that Metadata may take for each partition, and at most. A broker that has just started took longer than
-``SOURCE_SECONDS`` over 200,000; asked again it had each earlier request to answer too, and was not read for 109 s.
+"""Seconds more that Metadata may take for each partition, and at most: a broker that is busy, or has just started, may
+need more than ``SOURCE_SECONDS`` for 200,000. Asked again, it has each earlier request to answer too.
 """
 TOPICS_NOT_ASKED = Unread("not asked for at this look: topics as the brokers show them")
 

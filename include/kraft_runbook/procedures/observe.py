@@ -47,6 +47,8 @@ from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.compare_replicas import compare_replicas
 from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.procedures.look_at_nodes import (
+    ANSWER_AT_MOST,
+    TOPICS_NOT_ASKED,
     BrokerLook,
     answer_seconds,
     broker_state,
@@ -68,8 +70,8 @@ LIVE_SECONDS = 6.0
 """Seconds after which a source without an answer counts as unread, plus ``SECONDS_A_PARTITION``."""
 DEEP_SECONDS = 300.0
 HOSTS_SECONDS = 200.0
-_partitions: dict[str, int] = {}
-"""How many each cluster had when a broker last told, so that the next look knows how long the answers are."""
+_answers: dict[str, float] = {}
+"""By cluster, the seconds that a broker may take over Metadata, as the looks so far have shown; never fewer again."""
 NOT_ASKED = Unread("not asked for: stores, secrets and this tool's own login were not looked at")
 
 
@@ -139,7 +141,7 @@ def observe(
     """
     sources = sources or Sources()
     began = time.monotonic()
-    live = Deadline(began, LIVE_SECONDS, answer_seconds(_partitions.get(spec.name, 0)))
+    live = Deadline(began, LIVE_SECONDS, _answers.get(spec.name, SOURCE_SECONDS))
     observed_at = datetime.now(UTC)
     full = scope is Scope.FULL
     read_topics = full and spec.zookeeper is not None
@@ -168,9 +170,10 @@ def observe(
                 else None
             )
             quorum = pool.submit(sources.quorum, spec, secrets)
-            brokers = {b.id: pool.submit(look_at, spec, b, secrets, live, so_far) for b in spec.brokers}
+            # brokers last: a large cluster's take long over their topics, and what is compared is to be of one moment
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
+            brokers = {b.id: pool.submit(look_at, spec, b, secrets, live, so_far) for b in spec.brokers}
             hosts = pool.submit(sources.hosts, spec, secrets=secrets, full=full) if with_hosts else None
             levels = (
                 pool.submit(sources.features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
@@ -207,9 +210,10 @@ def observe(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
-    if views:
-        _partitions[spec.name] = max(each.state.partition_count for each in views)
-    topics = with_topics_not_shown(spec, secrets, _topics(views, looks), views, zookeeper_read, quorum_read)
+    if scope is not Scope.NODES:
+        _keep_patience(spec.name, live.answer, looks)
+    shown = _topics(views, looks) if scope is not Scope.NODES else TOPICS_NOT_ASKED
+    topics = with_topics_not_shown(spec, secrets, shown, views, zookeeper_read, quorum_read)
     replicas: ReplicasCompared | Unread = Unread("not asked for: replicas on disk were not compared with ZooKeeper")
     if deep and with_hosts:
         replicas, host_states = _replicas(spec, secrets, host_states, zookeeper_read, topic_ids)
@@ -265,6 +269,21 @@ def _groups(
     if not was_read(zookeeper.tree):
         return zookeeper.tree
     return found[0] if found else Unread("consumer groups were not read in time", out_of_time=True)
+
+
+def expect_partitions(cluster: str, partitions: int) -> None:
+    """Let brokers of this cluster have the time for so many partitions, before any of them has told."""
+    _answers[cluster] = max(_answers.get(cluster, SOURCE_SECONDS), answer_seconds(partitions))
+
+
+def _keep_patience(cluster: str, given: float, looks: Mapping[int, BrokerLook | Unread]) -> None:
+    """For the next look: by the longest answer, and twice as long where brokers ran out of time and none answered."""
+    asked = [look for look in looks.values() if was_read(look) and was_read(look.mode)]
+    told = [look.view.state.partition_count for look in asked if was_read(look.view)]
+    if told:
+        expect_partitions(cluster, max(told))
+    elif any(look.view.timed_out or look.view.out_of_time for look in asked if isinstance(look.view, Unread)):
+        _answers[cluster] = min(ANSWER_AT_MOST, 2 * given)
 
 
 def _topics(views: Sequence[BrokerView], looks: Mapping[int, BrokerLook | Unread]) -> TopicsState | Unread:

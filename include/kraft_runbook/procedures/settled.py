@@ -40,8 +40,7 @@ def observe_settled(
     look can take. So a machine that was paused in between, which often costs the quorum an election, is given its time.
     """
     left = spec.deadlines.quorum if within is None else within
-    quick = scope is not Scope.FULL and not with_hosts
-    again = scope if quick else Scope.LIVE
+    quick = scope is Scope.NODES and not with_hosts
     told, lasting = "", 0
     while True:
         seen, is_quick = look(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone), quick
@@ -56,7 +55,7 @@ def observe_settled(
             told = _say(reading, told, tell)
             began = monotonic()
             sleep(spec.deadlines.poll)
-            seen, is_quick = look(spec, secrets=secrets, scope=again, gone=gone), True
+            seen, is_quick = look(spec, secrets=secrets, scope=Scope.NODES, gone=gone), True
             left -= min(monotonic() - began, spec.deadlines.poll + LIVE_SECONDS)
         if is_quick is quick:
             return seen

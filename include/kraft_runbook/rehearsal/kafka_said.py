@@ -9,8 +9,10 @@ from dataclasses import dataclass
 _FAULT = r"Encountered {} fault: (?P<what>.*?)(?: \(org\.apache\.\S+\))?$"
 FATAL = re.compile(_FAULT.format("fatal"))
 """``ProcessTerminatingFaultHandler`` of the controller."""
-UNAPPLIED = re.compile(_FAULT.format("metadata publishing"))
-"""``LoggingFaultHandler``: the controller goes on, and counts a metadata error (a token without a key, on 3.9.2)."""
+UNAPPLIED = re.compile(_FAULT.format("metadata publishing(?!.*snapshot file)"))
+"""``LoggingFaultHandler``: the controller goes on, and counts a metadata error (a token without a key, on 3.9.2). A
+snapshot that could not be written has the same words (``SnapshotGenerator``), and is no matter of the metadata.
+"""
 EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?:: (?P<said>.*))?$")
 OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
 KILLED = "terminated by SIGKILL; not expected"

@@ -111,6 +111,9 @@ def why_dropped(path: str, *, ephemeral: bool) -> Dropped | None:
 # -- their data --------------------------------------------------------------------------------------------------------
 
 _LISTENERS = frozenset({"advertised.listeners", "listener.security.protocol.map", "listeners"})
+CENTURY_MS = 100 * 365 * 24 * 3600 * 1000
+LAST_MS = 2**63 - 1
+"""Java's longest time."""
 _NOT_JSON = b"{"
 """In the place of data that is no JSON."""
 _TOKEN_FIELDS = frozenset(
@@ -247,16 +250,25 @@ def _config(data: bytes, change: Callable[[str, str], _Change]) -> Held:
 
 
 def _token(data: bytes, given: Replacements) -> Held:
-    """A delegation token without what Kafka does not read of it."""
+    """A delegation token without what Kafka does not read of it, and that does not expire in the rehearsal: the tree
+    that it is compared with would have it no more.
+    """
     try:
         parsed = parse_json(data)
     except NotJson:
         return Held(_NOT_JSON, (Replaced.UNKNOWN_DATA,))
     if not isinstance(parsed, dict):
         return _emptied(data, parsed)
-    made = {name: _shallow(name, value) for name, value in parsed.items() if name in _TOKEN_FIELDS}
+    made = {name: _later(name, _shallow(name, value)) for name, value in parsed.items() if name in _TOKEN_FIELDS}
     unknown = {name: scrambled(value, given.random) for name, value in parsed.items() if _is_unknown(name, value)}
     return Held(_json({**made, **unknown}), (Replaced.DELEGATION_TOKEN,) * len(unknown))
+
+
+def _later(name: str, value: object) -> object:
+    """A time at which Kafka deletes a token (``DelegationTokenManagerZk.expireTokens``), moved far away."""
+    if name not in ("expiryTimestamp", "maxTimestamp") or not isinstance(value, int) or isinstance(value, bool):
+        return value
+    return value + CENTURY_MS if value < LAST_MS - CENTURY_MS else value
 
 
 def _is_unknown(name: str, value: object) -> bool:

@@ -21,7 +21,8 @@ class Progress:
     """Whether the condition holds and, if not, who or what is missing. ``hopeless``: waiting longer can't help.
     ``far``: what is waited for and how far it is, in a number that rises; None where nothing tells. ``unread``: not
     done only because the look did not read what would tell; all that it read is as wanted. ``untold``: what could not
-    be judged at this look and is wanted all the same, as the time of requests that nobody sent.
+    be judged at this look and is wanted all the same, as the time of requests that nobody sent. ``topics``: not done
+    only because of the topics as brokers show them.
     """
 
     done: bool
@@ -30,6 +31,7 @@ class Progress:
     far: tuple[str, int] | None = None
     unread: bool = False
     untold: frozenset[str] = frozenset()
+    topics: bool = False
 
 
 DONE = Progress(True)
@@ -50,7 +52,7 @@ def _at_once(*_: object) -> float:
 
 class Topics(Enum):
     """At which looks a condition is judged by the topics as brokers show them. They are most of a look at a large
-    cluster. LAST: once all else is as wanted, since a look without them is then ``Progress.unread``.
+    cluster. LAST: once all else is as wanted, which its ``Progress.topics`` says.
     """
 
     ALWAYS, LAST, NEVER = range(3)
@@ -98,11 +100,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is missing, where it is known how ``far`` it is, or that it was not read (both as of ``Progress``)."""
+    """What is missing. ``far``, ``topics``: as of ``Progress``."""
 
     text: str
     far: tuple[str, int] | None = None
-    unread: bool = False
+    topics: bool = False
 
 
 def first_missing(*groups: Iterable[str | Missing]) -> Progress:
@@ -110,7 +112,7 @@ def first_missing(*groups: Iterable[str | Missing]) -> Progress:
     for group in groups:
         for each in group:
             missing = Missing(each) if isinstance(each, str) else each
-            return Progress(False, missing.text, far=missing.far, unread=missing.unread)
+            return Progress(False, missing.text, far=missing.far, topics=missing.topics)
     return DONE
 
 

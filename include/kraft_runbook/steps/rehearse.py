@@ -31,6 +31,7 @@ from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.procedures.copy_tree import copy_tree
 from kraft_runbook.procedures.halve_suspects import halve_suspects, keep_tree
+from kraft_runbook.procedures.observe import expect_partitions
 from kraft_runbook.procedures.source_at_work import source_at_work
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
@@ -45,6 +46,8 @@ from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, bes
 from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.ladder import COPY, WINDOW, Compare, Ladder, RungEnded
 
+METADATA_ERRORS = "KRB-GATE-010"
+"""The check that counts what a controller could not apply."""
 NOT_ENDED = Finding(Verdict.INCONCLUSIVE, "it has not ended: it is under way, or it was killed")
 """Of one that has begun."""
 
@@ -258,6 +261,7 @@ def _climb(
         usage=usage,
         options=java_options(made.spec, copied.partitions),
     )
+    expect_partitions(made.spec.name, copied.partitions)
     throwaway.prepare(jars, class_archive=ask.class_archive)
     left = settings.time_limit - (time.monotonic() - began)
     if left <= 0:
@@ -350,6 +354,8 @@ def _blame(
         climb.found.append(found)
     elif isinstance(error, RunbookError):
         climb.found.append(Finding(Verdict.INCONCLUSIVE, why))
+    if died is None:
+        climb.found += _unapplied(climb, throwaway)
     if stood_still := throwaway.stood_still():
         climb.found = [beside_a_standstill(each, stood_still) for each in climb.found]
     return died
@@ -383,7 +389,17 @@ def _known_fault(
     faults = [found for service, lines in logs if service in controllers and (found := fatal_of(lines))]
     if faults:
         return Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}"), faults[0]
-    for service, lines in logs:
-        if service in controllers and (unapplied := fatal_of(lines, fault=UNAPPLIED)):
-            return Finding(Verdict.FAILED, f"{service} could not apply what it had copied: {unapplied}"), None
     return None, None
+
+
+def _unapplied(climb: Climb, throwaway: ThrowawayCluster) -> Iterable[Finding]:
+    """What a controller could not apply. It goes on, so this explains a gate that counts such errors and nothing else:
+    what ended the climb stands beside it.
+    """
+    counted = any(each.code == METADATA_ERRORS for each in climb.found)
+    verdict = Verdict.FAILED if counted else Verdict.INCONCLUSIVE
+    controllers = {each.service for each in throwaway.spec.controllers}
+    for service, lines in throwaway.logs():
+        if service in controllers and (said := fatal_of(lines, fault=UNAPPLIED)):
+            yield Finding(verdict, f"{service} could not apply what it had copied: {said}")
+            return

@@ -20,7 +20,7 @@ open its port.
 """
 
 UNSEEN = 10.0
-"""Seconds: what lies between two looks counts as seen up to this."""
+"""Seconds: what lies between two looks counts as seen up to this, beside the time of the look itself."""
 
 SAY_EVERY = 10.0
 """Seconds after which an unchanged message is said again."""
@@ -93,11 +93,9 @@ class Wait:
         """Observe once. True when the condition has held ``healthy_in_a_row`` times. Raises StepFailed after the
         deadline where nothing gets on, or when waiting can't help.
         """
-        whole = self._topics_count()
-        self.seen = self.cluster.observe() if whole else self.cluster.observe(topics=False)
-        condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
+        condition, deadline, progress, whole = self._looked_at()
+        assert self.seen is not None
         self._healthy = self._healthy + 1 if progress.done else 0
-        self._all_but_topics = progress.done or progress.unread
         elapsed = self.cluster.now() - self.began
         awaited = condition if self.first_held is None else self.condition
         asked = awaited.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
@@ -133,6 +131,18 @@ class Wait:
             self._said = (progress.waiting_for, self.cluster.now())
         return False
 
+    def _looked_at(self) -> tuple[Condition, float, Progress, bool]:
+        """A look, judged (``_judge``), and whether it was a whole one. Where one without topics shows that these count
+        by now, a whole one is judged in its place.
+        """
+        while True:
+            whole = self._topics_count()
+            self.seen = self.cluster.observe() if whole else self.cluster.observe(topics=False)
+            judged = self._judge(self.seen, self._look_before(self.seen))
+            self._all_but_topics = judged[2].done or judged[2].topics
+            if whole or not self._topics_count():
+                return *judged, whole
+
     def _topics_count(self) -> bool:
         """Whether the next look is judged by the topics too: while ``first`` has never held, it alone is awaited."""
         awaited = [self.condition] if self.first is None else [self.first[0]]
@@ -148,7 +158,8 @@ class Wait:
 
     def _held_for(self, progress: Progress) -> float:
         """Seconds that the condition held without a break, as far as it was looked at: a long time between two looks
-        counts as ``UNSEEN`` seconds, and a look that did not read what would tell as none.
+        counts as ``UNSEEN`` seconds (a look that takes long is none), and a look that did not read what would tell as
+        none.
         """
         now, before = self.cluster.now(), self._looked
         self._looked = now
@@ -158,7 +169,8 @@ class Wait:
             self.untold = progress.untold if self.untold is None else self.untold & progress.untold
         else:
             self.untold = None
-        self._held = self._held + min(max(0.0, now - before), UNSEEN) if progress.done and before is not None else 0.0
+        took = UNSEEN + (self.seen.took_seconds if self.seen is not None else 0.0)
+        self._held = self._held + min(max(0.0, now - before), took) if progress.done and before is not None else 0.0
         return self._held
 
     def _stands_still_for(self, progress: Progress) -> float | None:

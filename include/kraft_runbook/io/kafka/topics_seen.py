@@ -15,11 +15,13 @@ from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.observation import TopicsState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.own_files import require_own_files
 from kraft_runbook.io.secrets import Secrets
 
 SAMPLES = 20
+LEAST_SETUP_MS = 1000
+"""librdkafka refuses a socket.connection.setup.timeout.ms below this."""
 
 _quiet = logging.getLogger("kraft_runbook.io.kafka.topics_seen.librdkafka")
 _quiet.setLevel(logging.CRITICAL)
@@ -53,7 +55,7 @@ def topics_seen_by(
         "bootstrap.servers": address,
         "client.id": "kraft-runbook",
         "socket.timeout.ms": int(timeout * 1000),
-        "socket.connection.setup.timeout.ms": int(timeout * 1000),
+        "socket.connection.setup.timeout.ms": max(LEAST_SETUP_MS, int(timeout * 1000)),
         "log_level": 0,
         **client_security(spec.broker_security, secrets),
     }
@@ -78,7 +80,8 @@ def not_told(who: str, error: KafkaException) -> Unreachable:
                 " controller, and whether it reaches this broker"
             ),
         )
-    return Unreachable(
+    kind = TimedOut if error.args[0].code() == KafkaError._TIMED_OUT else Unreachable
+    return kind(
         f"{who} did not answer Metadata: {error.args[0].str()}",
         way_out=(
             "check that it runs, that its listener in the cluster file is right, and that this tool's identity may"

@@ -17,8 +17,10 @@ ROLES = "process.roles"
 
 
 _MAKE_IT = (
-    f"make it with zookeeper-shell (create {TOKENS.rpartition('/')[0]}, then create {TOKENS}; with a broker's login"
-    " where Kafka's znodes have ACLs), or give the brokers that are still to be restarted in migration mode the key too"
+    "give the brokers that are still to be restarted in migration mode the key too: such a broker makes it. Or make it"
+    f" with zookeeper-shell: create {TOKENS.rpartition('/')[0]} '' ACL, then create {TOKENS} '' ACL. Where"
+    " zookeeper.set.acl is true, ACL is the brokers' own (sasl:NAME:cdrwa or x509:NAME:cdrwa, as getAcl /config shows)."
+    " Without it everybody may read and delete tokens"
 )
 
 
