@@ -32,7 +32,7 @@ def test_groups_come_in_the_order_in_which_they_are_met_each_with_its_partitions
 @given(st.lists(st.tuples(st.sampled_from("abcd"), REPLICAS), max_size=40))
 def test_a_topic_is_above_its_part_of_all_that_a_broker_has_rounded_up(held: list[tuple[str, tuple[int, ...]]]) -> None:
     partitions = [TopicPartition(topic, number) for number, (topic, _) in enumerate(held)]
-    shares = TopicShares(partitions, [replicas for _, replicas in held])
+    shares = TopicShares(partitions, rows_of([replicas for _, replicas in held]))
     of_both = Counter((topic, broker) for topic, replicas in held for broker in replicas)
     of_topic = Counter(topic for topic, replicas in held for _ in replicas)
     on_broker = Counter(broker for _, replicas in held for broker in replicas)

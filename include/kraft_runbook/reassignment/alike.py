@@ -8,7 +8,6 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from kraft_runbook.cluster.assignment import Replicas
 from kraft_runbook.reassignment.cheapest_flow import Array
 
 NOBODY = -1
@@ -36,11 +35,11 @@ class Alike:
         return (places[start:end] for start, end in pairwise([0, *np.cumsum(self.counts).tolist()]))
 
 
-def rows_of(orders: Collection[Replicas]) -> Array:
-    """The replicas of each partition in a row, with NOBODY at its end where others have more."""
+def rows_of(orders: Collection[Collection[int]]) -> Array:
+    """The replicas of each partition in a row, with NOBODY at its end where others have more; one column at least."""
     many = np.fromiter(map(len, orders), dtype=np.int64)
-    rows = np.full((len(many), many.max()), NOBODY)
-    rows[np.arange(many.max()) < many[:, None]] = np.fromiter(chain.from_iterable(orders), dtype=np.int64)
+    rows = np.full((len(many), many.max(initial=1)), NOBODY)
+    rows[np.arange(rows.shape[1]) < many[:, None]] = np.fromiter(chain.from_iterable(orders), dtype=np.int64)
     return rows
 
 

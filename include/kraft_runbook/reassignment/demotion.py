@@ -105,7 +105,7 @@ def demoted_orders(brokers: Collection[int], placement: Placement, scope: Assign
     wanted = {p: able[p] for p in touched if p not in staying}
     beside = {p: replicas for p, replicas in placement.present.items() if p not in wanted}
     led = even_leaders(wanted, beside, moved=frozenset(wanted), leaderless=frozenset(wanted))
-    firsts = {p: replicas[0] for p, replicas in staying.items()} | {p: order[0] for p, order in led.items()}
+    firsts = {p: order[0] for p, order in (staying | wanted | led).items()}
     return {p: put_first(_last(replicas, leaving), firsts[p]) for p, replicas in touched.items()}
 
 

@@ -24,7 +24,7 @@ def even_leaders(
     moved: frozenset[TopicPartition],
     leaderless: frozenset[TopicPartition],
 ) -> dict[TopicPartition, Replicas]:
-    """These replicas, with the leader chosen for each partition put first; all others keep their order.
+    """The partitions that get another leader, with it put first; all other replicas keep their order.
 
     The first of a given list is the leader to keep. ``beside``: other partitions, whose first replicas lead
     them. ``moved``: partitions that move anyway; ``leaderless``: those of them whose leader goes.
@@ -63,10 +63,11 @@ def even_leaders(
     sent = most_even({broker: led[broker] for broker in brokers}, len(wanted), solve)
     leaders = np.empty_like(first)
     leaders[groups.order] = np.repeat(taker, sent)
-    spread = spread_leaders(leaders, groups.order, wanted, beside, moved=moved, leaderless=leaderless)
+    spread = spread_leaders(leaders, groups.order, wanted, rows, beside, moves=moves, leaderless=leaderless)
     return {
         partition: put_first(replicas, leader)
         for (partition, replicas), leader in zip(wanted.items(), spread, strict=True)
+        if replicas[0] != leader
     }
 
 

@@ -7,7 +7,7 @@ are chosen anew by a flow.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -27,20 +27,21 @@ def spread_leaders(
     leaders: Array,
     order: Array,
     wanted: Assignment,
+    rows: Array,
     beside: Assignment,
     *,
-    moved: frozenset[TopicPartition],
+    moves: Array,
     leaderless: frozenset[TopicPartition],
 ) -> list[int]:
     """Other leaders, and each broker leads as many as before. No more partitions get another leader, but where a topic
     is two and more above its share.
 
-    ``wanted``: replicas, the leader to keep first; ``leaders``: of the same partitions; ``order``: their places, in the
-    order in which they are asked. ``beside``: other partitions, led by their first replicas, which count for their
-    topic. ``moved``: partitions that move anyway; ``leaderless``: those of them whose leader goes. A topic's share of a
-    broker is its part of all that it leads, rounded up.
+    ``wanted``: replicas, the leader to keep first; ``rows``: the same as of ``rows_of``; ``leaders``: of the same
+    partitions; ``moves``: whether each moves anyway; ``order``: their places, in the order in which they are asked.
+    ``beside``: other partitions, led by their first replicas, which count for their topic. ``leaderless``: those that
+    move and whose leader goes. A topic's share of a broker is its part of all that it leads, rounded up.
     """
-    return _Swaps(leaders, order, wanted, beside, moved, leaderless).made()
+    return _Swaps(leaders, order, wanted, rows, beside, moves, leaderless).made()
 
 
 class _Swaps:
@@ -51,24 +52,23 @@ class _Swaps:
         leaders: Array,
         order: Array,
         wanted: Assignment,
+        rows: Array,
         beside: Assignment,
-        moved: frozenset[TopicPartition],
+        moves: Array,
         leaderless: frozenset[TopicPartition],
     ) -> None:
         self._leaders: list[int] = leaders.tolist()
-        self._wanted = list(wanted.values())
-        self._moved = list(map(moved.__contains__, wanted))
-        self._leaderless = list(map(leaderless.__contains__, wanted))
+        self._wanted, self._rows = list(wanted.values()), rows
+        goes = np.fromiter(map(leaderless.__contains__, wanted), dtype=np.bool_)
+        self._of_another: list[int] = np.where(goes, 0, np.where(moves, OTHER_LEADER, OTHER_LEADER_ALONE)).tolist()
         self._led, self._order = leaders[order], order
-        first = np.fromiter((replicas[0] for replicas in self._wanted), dtype=np.int64)
-        self._given: list[int] = order[((leaders != first) | self._leaderless)[order]].tolist()
-        led = [*self._leaders, *(replicas[0] for replicas in beside.values())]
-        alone = {leader: (leader,) for leader in set(led)}
-        all_led = ([*wanted, *beside], [alone[leader] for leader in led]) if self._given else ((), ())
-        self._shares = TopicShares(*all_led)
+        self._given: list[int] = order[((leaders != rows[:, 0]) | goes)[order]].tolist()
+        led = np.concatenate((leaders, np.fromiter(map(itemgetter(0), beside.values()), dtype=np.int64)))
+        # Where nobody is given a leader, no share is asked for.
+        self._shares = TopicShares(*(([*wanted, *beside], led[:, None]) if self._given else ((), led[:0, None])))
         self._beside = beside
         self._topics, self._above = self._shares.topics, self._shares.above
-        self._led_by: dict[int, list[int]] = {}
+        self._led_by: dict[int, Array] = {}
         self._may_take: dict[tuple[int, int], list[int]] = {}
 
     def made(self) -> list[int]:
@@ -106,10 +106,10 @@ class _Swaps:
     def _led_before(self, leader: int, broker: int) -> list[int]:
         """Of what this leader led before any swap, those that the broker may lead: as many as are tried."""
         if leader not in self._led_by:
-            self._led_by[leader] = self._order[self._led == leader].tolist()
+            self._led_by[leader] = self._order[self._led == leader]
         if (leader, broker) not in self._may_take:
-            able = (n for n in self._led_by[leader] if broker in self._wanted[n])
-            self._may_take[leader, broker] = list(islice(able, MOST_TRIES))
+            led = self._led_by[leader]
+            self._may_take[leader, broker] = led[(self._rows[led] == broker).any(axis=1)][:MOST_TRIES].tolist()
         return self._may_take[leader, broker]
 
     def _swap_one(self, one: int, broker: int, *, most: int) -> None:
@@ -133,6 +133,4 @@ class _Swaps:
                     return
 
     def _price(self, partition: int, leader: int) -> int:
-        if self._leaderless[partition] or leader == self._wanted[partition][0]:
-            return 0
-        return OTHER_LEADER if self._moved[partition] else OTHER_LEADER_ALONE
+        return 0 if leader == self._wanted[partition][0] else self._of_another[partition]

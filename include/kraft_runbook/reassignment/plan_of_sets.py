@@ -39,23 +39,22 @@ def in_orders(
     leaders_of: Assignment,
     fixed_leaders: bool = False,
 ) -> dict[TopicPartition, Replicas]:
-    """Sets as lists: in the present order, with leaders even. ``leaders_of``: the other partitions whose leaders
+    """The sets that differ from the present ones as lists, in the present order, and what gets another leader, so that
+    leaders are even. ``leaders_of``: the other partitions whose leaders
     count; ``fixed_leaders``: a leader that stays goes on leading, and only those that go are replaced.
     """
     moved = {
-        p: in_order(replicas, sets[p], ground.racks)
-        for p, replicas in present.items()
-        if p in sets and sets[p] != set(replicas)
+        p: in_order(present[p], brokers, ground.racks) for p, brokers in sets.items() if brokers != set(present[p])
     }
     # A leader that stays is the one to keep, wherever the move put it.
     kept = {p: put_first(order, present[p][0]) if present[p][0] in order else order for p, order in moved.items()}
     leaderless = frozenset(p for p, order in kept.items() if present[p][0] not in order)
+    every = {**leaders_of, **kept}
     if fixed_leaders:
-        staying = {p: order for p, order in kept.items() if p not in leaderless}
-        led = {p: kept[p] for p in kept if p in leaderless}
-        others = {p: replicas for p, replicas in leaders_of.items() if p not in leaderless}
-        return staying | even_leaders(led, {**others, **staying}, moved=leaderless, leaderless=leaderless)
-    return even_leaders({**leaders_of, **kept}, {}, moved=frozenset(moved), leaderless=leaderless)
+        led = {p: order for p, order in kept.items() if p in leaderless}
+        beside = {p: order for p, order in every.items() if p not in leaderless}
+        return kept | even_leaders(led, beside, moved=leaderless, leaderless=leaderless)
+    return kept | even_leaders(every, {}, moved=frozenset(moved), leaderless=leaderless)
 
 
 def emptied(goal: Goal, placement: Placement, touched: Assignment) -> tuple[str, ...]:

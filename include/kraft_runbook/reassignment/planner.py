@@ -58,8 +58,11 @@ def make_plan(
     reached; what must not be carried out of a plan is ``refusals``' to say.
     """
     chosen = topics or Topics()
-    meant = set(filter(chosen.matches, {p.topic for p in placement.present}))
-    scope = {p: replicas for p, replicas in placement.present.items() if p.topic in meant}
+    names = {p.topic for p in placement.present}
+    meant = set(filter(chosen.matches, names))
+    scope = placement.present
+    if meant != names:
+        scope = {p: replicas for p, replicas in scope.items() if p.topic in meant}
     if isinstance(goal, Explicit):
         return _to_target(str(goal), goal.target, placement, scope=None)
     if not scope:
@@ -114,8 +117,8 @@ def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[in
 
 
 def _require_known(named: Collection[int], placement: Placement) -> None:
-    known = placement.live | brokers_of(placement.present)
-    if unknown := sorted(set(named) - known):
+    not_live = set(named) - placement.live
+    if not_live and (unknown := sorted(not_live - brokers_of(placement.present))):
         raise Refused(
             f"{nodes('broker', unknown, 'is')} not in the cluster", way_out="start what is missing, or correct the id"
         )

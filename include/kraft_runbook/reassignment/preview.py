@@ -10,6 +10,7 @@ from itertools import chain
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import usable_bytes
 from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.reassignment.alike import rows_of
 from kraft_runbook.reassignment.disk_room import perhaps_too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -134,6 +135,7 @@ class Preview:
 def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int | None = None) -> Preview:
     """``throttle``: bytes a second a broker, in each direction."""
     after = {**placement.present, **plan.target}
+    rows_after = rows_of(after.values())
     before_counts, after_counts = _counts(placement.present, placement), _counts(after, placement)
     copied: Counter[tuple[str, int]] = Counter()
     for move in plan.moves:
@@ -194,8 +196,8 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
             *_racks_of_one(brokers),
             *perhaps_too_full(plan, placement),
         ),
-        TopicShares(after, after.values()).worst_of_all(),
-        TopicShares(after, [replicas[:1] for replicas in after.values()]).worst_of_all(),
+        TopicShares(after, rows_after).worst_of_all(),
+        TopicShares(after, rows_after[:, :1]).worst_of_all(),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ Source = tuple[int, bool]
 """A broker that gives partitions up: of those that it leads (True), or of the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """``many``: partitions of one topic that a source may give. ``above``: by how many the topic is above its share
     there while the source gives none.
     """

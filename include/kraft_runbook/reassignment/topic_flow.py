@@ -8,6 +8,7 @@ has in all is fixed. So no other plan with these loads is cheaper.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -73,7 +74,10 @@ class _Network:
         self._in_rack: dict[str, list[int]] = {}
         for broker in self._node_of:
             self._in_rack.setdefault(ground.racks[broker], []).append(broker)
-        self._arcs = [[at, self._sink, loads.get(broker, 0), 0] for broker, at in self._node_of.items()]
+        self._arcs = array("q")
+        """Four numbers of each: what would be a list of lists takes longer to make than the flow."""
+        for broker, at in self._node_of.items():
+            self._arc(at, self._sink, loads.get(broker, 0))
         self._copied: list[int] = []
         self._other_first: list[int] = []
         # A cycle of the flow passes each broker once, and changes two prices there.
@@ -106,13 +110,14 @@ class _Network:
         most: dict[int, int] = {}
         on_broker: dict[int, int] = {}
         for group in groups:
-            arcs = []
+            arcs, many = [], len(group.partitions)
             for rack, brokers in self._entered(group).items():
                 for broker in brokers:
                     at = on_broker.setdefault(broker, self._node() if broker not in on_broker else 0)
-                    arcs.append((broker, self._arc(rack, at, len(group.partitions))))
-                    most[broker] = most.get(broker, 0) + len(group.partitions)
-                    self._priced(group, broker)
+                    arc = self._arc(rack, at, many)
+                    arcs.append((broker, arc))
+                    most[broker] = most.get(broker, 0) + many
+                    self._priced(group, broker, arc)
             self._sent.append((group, arcs))
         for broker, at in on_broker.items():
             self._rising(at, broker, above[broker][topic], most[broker])
@@ -134,11 +139,11 @@ class _Network:
         self._supplies[self._sink] -= many * group.factor
         return found
 
-    def _priced(self, group: Group, broker: int) -> None:
+    def _priced(self, group: Group, broker: int, arc: int) -> None:
         if broker not in group.held:
-            self._copied.append(len(self._arcs) - 1)
+            self._copied.append(arc)
         elif broker != group.first:
-            self._other_first.append(len(self._arcs) - 1)
+            self._other_first.append(arc)
 
     def _rising(self, topic: int, broker: int, above: int, most: int) -> None:
         to, free = self._node_of[broker], min(most, max(0, -above))
@@ -155,17 +160,19 @@ class _Network:
         return len(self._supplies) - 1
 
     def _arc(self, tail: int, head: int, capacity: int, price: int = 0) -> int:
-        self._arcs.append([tail, head, capacity, price])
-        return len(self._arcs) - 1
+        self._arcs.extend((tail, head, capacity, price))
+        return len(self._arcs) // 4 - 1
 
     def solved(self, *, keep_first: bool) -> dict[int, frozenset[int]]:
-        arcs = np.array(self._arcs, dtype=np.int64)
+        arcs = np.array(self._arcs, dtype=np.int64).reshape(-1, 4)
         of_first = self._dearer if keep_first else 1
         arcs[self._other_first, 3] = of_first
         arcs[self._copied, 3] = 2 * (len(self._node_of) + 1) * max(of_first, self._highest)
-        carried = cheapest_flow(arcs, np.array(self._supplies, dtype=np.int64), way_out="leave out topics")
+        supplies = np.array(self._supplies, dtype=np.int64)
+        carried: list[int] = cheapest_flow(arcs, supplies, way_out="leave out topics").tolist()
         found: dict[int, frozenset[int]] = {}
         for group, sent in self._sent:
-            order = sorted(sent, key=lambda each: self._node_of[each[0]])
-            found |= deal(group.partitions, [b for b, _ in order], [int(carried[at]) for _, at in order])
+            got = {broker: carried[at] for broker, at in sent if carried[at]}
+            order = sorted(got, key=self._node_of.__getitem__)
+            found |= deal(group.partitions, order, [got[broker] for broker in order])
         return found

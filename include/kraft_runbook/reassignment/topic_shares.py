@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.reassignment.alike import NOBODY
+from kraft_runbook.reassignment.cheapest_flow import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +34,25 @@ class WorstTopic:
 class TopicShares:
     """By how many each topic is above its share of each broker, its part of all that the broker has.
 
-    ``partitions`` and, in their order, ``holders``: the brokers that have each. A topic goes by its number; ``topics``
-    holds that of each partition, in the same order. ``above``: by how many, rounded up, by broker and topic; below zero
-    where there is room.
+    ``partitions`` and, in their order, ``holders``: the brokers that have each, as of ``rows_of``. A topic goes by its
+    number; ``topics`` holds that of each partition, in the same order. ``above``: by how many, rounded up, by broker
+    and topic; below zero where there is room.
     """
 
-    def __init__(self, partitions: Collection[TopicPartition], holders: Collection[Collection[int]]) -> None:
+    def __init__(self, partitions: Collection[TopicPartition], holders: Array) -> None:
         number_of: defaultdict[str, int] = defaultdict(count().__next__)
         self.topics = list(map(number_of.__getitem__, map(attrgetter("topic"), partitions)))
         self._names = list(number_of)
-        brokers = sorted(set(chain.from_iterable(holders)))
-        first = {broker: row * len(self._names) for row, broker in enumerate(brokers)}
-        places = np.fromiter(map(first.__getitem__, chain.from_iterable(holders)), dtype=np.int64)
-        many = np.fromiter(map(len, holders), dtype=np.int64)
-        places += np.repeat(np.array(self.topics, dtype=np.int64), many)
+        held = holders != NOBODY
+        brokers = np.unique(holders[held])
+        topics = np.array(self.topics, dtype=np.int64)[:, None]
+        places = (np.searchsorted(brokers, holders) * len(self._names) + topics)[held]
         shape = len(brokers), len(self._names)
         counts = np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape)
         self._of_topic, self._total = counts.sum(axis=0), len(places)
-        self._on_broker: dict[int, int] = dict(zip(brokers, counts.sum(axis=1).tolist(), strict=True))
+        self._on_broker: dict[int, int] = dict(zip(brokers.tolist(), counts.sum(axis=1).tolist(), strict=True))
         self.above: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(self._names))
-        for broker, row in zip(brokers, counts, strict=True):
+        for broker, row in zip(brokers.tolist(), counts, strict=True):
             self.above[broker] = (row - self._shares(broker)).tolist()
 
     def _shares(self, broker: int) -> NDArray[np.int64]:
@@ -71,9 +72,8 @@ class TopicShares:
 
     def far(self, broker: int, least: int) -> frozenset[int]:
         """The topics that are ``least`` or more above their share there, and more than half as far as the worst."""
-        row = self.above[broker]
-        enough = max(least, max(row) // 2 + 1)
-        return frozenset(topic for topic, above in enumerate(row) if above >= enough)
+        row = np.array(self.above[broker])
+        return frozenset(np.flatnonzero(row >= max(least, row.max() // 2 + 1)).tolist())
 
     def move(self, topic: int, gone: int, came: int) -> None:
         """One of the topic is now here and no longer there. Brokers' sums stay: another one goes the other way."""

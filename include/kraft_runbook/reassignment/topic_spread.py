@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import chain, count, islice, product
+from itertools import chain, count, groupby, islice, product
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.alike import rows_of
 from kraft_runbook.reassignment.racks import Ground, RackRule
 from kraft_runbook.reassignment.replica_flow import Dealt, Group
 from kraft_runbook.reassignment.topic_choice import Offer, Source, choose
@@ -50,7 +51,8 @@ def spread_topics(
     keep_first: bool = False,
 ) -> dict[TopicPartition, frozenset[int]]:
     """The same plan with other partitions: as many copies at most, each broker with as many replicas. Named are those
-    alone whose brokers change. ``keep_first``: a first replica stays, rather than a topic is less far above its share.
+    alone whose brokers change, in the order of ``present``. ``keep_first``: a first replica stays, rather than a topic
+    is less far above its share.
 
     ``present``: what the partitions have now, by whose places in it they are dealt out. ``beside``: partitions that
     stay as they are, whose replicas count for their topic. A topic's share of a broker is its part of all replicas,
@@ -58,7 +60,7 @@ def spread_topics(
     """
     sets = _Exchanges(present, dealt, ground, beside, keep_first).made(tell)
     partitions = list(present)
-    return {partitions[place]: brokers for place, brokers in sets.items()}
+    return {partitions[place]: sets[place] for place in sorted(sets)}
 
 
 class _Exchanges:
@@ -68,15 +70,19 @@ class _Exchanges:
 
     def __init__(self, present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment, keep_first: bool) -> None:
         self._present, self._sets, self._racks = list(present.values()), dict(dealt.sets), ground.racks
-        self._changed = [each for each in dealt.anew if self._sets[each] != set(self._present[each])]
+        self._changed: list[int] = []
         self._came: dict[int, list[int]] = {}
-        for partition in self._changed:
-            for broker in self._sets[partition].difference(self._present[partition]):
+        for partition in dealt.anew:
+            now, before = self._sets[partition], self._present[partition]
+            came = now.difference(before)
+            if came or len(now) != len(before):
+                self._changed.append(partition)
+            for broker in came:
                 self._came.setdefault(broker, []).append(partition)
-        sets = (self._sets[place] for place in range(len(present)))
+        sets = map(self._sets.__getitem__, range(len(present)))
         # Where nothing comes to any broker, no share is asked for.
-        all_held = ([*present, *beside], [*sets, *beside.values()]) if self._came else ((), ())
-        self._shares = TopicShares(*all_held)
+        every, held = ([*present, *beside], [*sets, *beside.values()]) if self._came else ([], [])
+        self._shares = TopicShares(every, rows_of(held))
         self._topics, self._above = self._shares.topics, self._shares.above
         self._held_by: defaultdict[int, list[int]] = defaultdict(list)
         self._far_topics: dict[int, frozenset[int]] = {}
@@ -249,11 +255,12 @@ class _Exchanges:
 
     def _round_at(self, broker: int) -> None:
         asked: dict[tuple[int, bool], Iterator[int]] = {}
-        here = self._came[broker] = [p for p in dict.fromkeys(self._came[broker]) if broker in self._sets[p]]
-        failed = 0
-        for partition in [p for p in here if self._above[broker][self._topics[p]] > 0]:
+        sets, topics, above = self._sets, self._topics, self._above[broker]
+        here = self._came[broker] = [p for p in dict.fromkeys(self._came[broker]) if broker in sets[p]]
+        failed, most = 0, max(0, self._most_above + 1)
+        for partition in [p for p in here if above[topics[p]] > 0]:
             # An exchange takes only other partitions to this broker, and none of these away from it but the one.
-            if self._above[broker][self._topics[partition]] > max(0, self._most_above + 1):
+            if above[topics[partition]] > most:
                 failed = 0 if self._exchange(partition, broker, asked) else failed + 1
                 if failed == MOST_FAILED:
                     return
@@ -261,20 +268,20 @@ class _Exchanges:
     def _exchange(self, partition: int, broker: int, asked: dict[tuple[int, bool], Iterator[int]]) -> bool:
         """Somebody takes its place here, if anybody can. ``asked``: which of another broker's was the last."""
         left, topic, present = MOST_TRIES, self._topics[partition], self._present[partition]
-        here = self._above[broker]
+        here, topics, most = self._above[broker], self._topics, self._most_above
         for other, candidates in self._instead(partition, broker):
             there = self._above[other]
             lost = one_less(here[topic]) + one_more(there[topic])
             copied = self._copies_more(partition, broker, other)
-            turns = asked.setdefault((other, candidates is self._came.get(other)), count())
+            turns, many = asked.setdefault((other, candidates is self._came.get(other)), count()), len(candidates)
             for at in islice(turns, left if candidates else 0):
-                if at >= MOST_PASSES * len(candidates):
+                if at >= MOST_PASSES * many:
                     break
-                candidate, left = candidates[at % len(candidates)], left - 1
-                instead = self._topics[candidate]
+                candidate, left = candidates[at % many], left - 1
+                instead = topics[candidate]
                 # What most fail at comes first.
                 if (
-                    here[instead] <= self._most_above
+                    here[instead] <= most
                     and lost + one_more(here[instead]) + one_less(there[instead]) < 0
                     and instead != topic
                     and broker not in (now := self._sets[candidate])
@@ -307,9 +314,11 @@ class _Exchanges:
 
     def _holding(self, broker: int) -> list[int]:
         if not self._held_by:
-            for partition, brokers in self._sets.items():
+            # Partitions that are alike stand side by side.
+            for brokers, partitions in groupby(self._sets, key=self._sets.__getitem__):
+                alike = list(partitions)
                 for each in brokers:
-                    self._held_by[each].append(partition)
+                    self._held_by[each] += alike
         return self._held_by.get(broker, [])
 
     def _copies_more(self, partition: int, gone: int, came: int) -> int:
