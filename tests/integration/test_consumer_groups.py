@@ -20,8 +20,8 @@ from old_consumers import old_consumer
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.fault_kinds import FaultKind
-from kraft_runbook.groups.faults import Side
 from kraft_runbook.groups.look import Kind, Mode
+from kraft_runbook.groups.partitions import Side
 from kraft_runbook.groups.report import GroupReport
 from kraft_runbook.migration.consumer_groups import groups_that_need_zookeeper
 from kraft_runbook.procedures.observe import Scope, observe

@@ -34,9 +34,9 @@ from moving_groups import (
 )
 
 from kraft_runbook.errors import Refused
-from kraft_runbook.groups.faults import partitions_of
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
+from kraft_runbook.groups.partitions import partitions_of
 from kraft_runbook.groups.planned_offsets import Direction, Origin
 from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.kafka.group_commits import commit_offsets

@@ -15,10 +15,11 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.groups.checks import GROUP_CHECKS, judge
 from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.fault_kinds import FaultKind
-from kraft_runbook.groups.faults import Side, abandoned, faults, side_in_force
+from kraft_runbook.groups.faults import faults, side_in_force
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Mode, Owner
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.old_assignors import by_range, colliding, java_hash
+from kraft_runbook.groups.partitions import Side, abandoned
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.runbook.check_results import Severity, Verdict

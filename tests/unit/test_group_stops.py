@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.groups.faults import Side
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Owner
 from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.partitions import Side
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,

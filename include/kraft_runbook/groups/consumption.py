@@ -11,8 +11,8 @@ from typing import Any
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import was_read
-from kraft_runbook.groups.faults import Side, name, offset_of, partitions_of
 from kraft_runbook.groups.look import GroupLook, LogBounds, Partition
+from kraft_runbook.groups.partitions import Side, name, offset_of, partitions_of
 from kraft_runbook.groups.proof import Bounds, ConsumptionProof, HandedOut, PartitionProof, prove
 
 BEFORE_SECONDS = 60.0

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
-from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.groups.classify import STABLE, Standing, in_kafka, kafka_mode
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.groups.classify import Standing, in_kafka, kafka_mode
 from kraft_runbook.groups.fault_kinds import STOPPING, FaultKind
 from kraft_runbook.groups.look import (
     CLASSIC,
     GroupLook,
     KafkaSide,
     Kind,
-    LogBounds,
     Partition,
     Registration,
     ZookeeperSide,
 )
-from kraft_runbook.groups.members import STATIC, topics_meant, unclear
 from kraft_runbook.groups.old_assignors import by_range, colliding
+from kraft_runbook.groups.partitions import (
+    Side,
+    abandoned,
+    bounds_of,
+    exists,
+    held,
+    name,
+    offset_of,
+    partitions_of,
+    partitions_read,
+    shown,
+)
 
 DEFAULT, EAGER = frozenset({"cooperative-sticky"}), frozenset({"range", "roundrobin"})
 """The assignors that librdkafka has, and so a consumer of confluent-kafka: a migrating member's list by default, and
 those that it may be told to have instead. librdkafka refuses a list of both sorts.
 """
-
-
-class Side(StrEnum):
-    """Whose offset the group's next member begins at."""
-
-    ZOOKEEPER = "ZooKeeper"
-    KAFKA = "Kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,139 +88,6 @@ def faults(look: GroupLook, standing: Standing) -> tuple[Fault, ...]:
     return tuple(found)
 
 
-def offset_of(look: GroupLook, side: Side, partition: Partition) -> int | None:
-    """A side's offset of a partition; None where there is none that can be used."""
-    found = held(look, side, partition)
-    return found if isinstance(found, int) else None
-
-
-def held(look: GroupLook, side: Side, partition: Partition) -> int | Unread | None:
-    """The same; Unread where it was not read. None: the side has none, or no number."""
-    if side is Side.ZOOKEEPER:
-        if not was_read(look.zookeeper):
-            return look.zookeeper
-        stored = look.zookeeper.offsets.get(partition)
-        return None if stored is None else stored.value
-    if not was_read(look.kafka):
-        return look.kafka
-    kafka = in_kafka(look)
-    if kafka is None:
-        return None
-    return kafka.offsets.get(partition) if was_read(kafka.offsets) else kafka.offsets
-
-
-def bounds_of(look: GroupLook, partition: Partition) -> LogBounds | None:
-    """The partition's log; None where it was not read or does not exist."""
-    logs = look.logs.get(partition[0])
-    if logs is None or not was_read(logs):
-        return None
-    found = logs.get(partition[1])
-    return found if isinstance(found, LogBounds) else None
-
-
-def unread_log(look: GroupLook, partition: Partition) -> Unread | None:
-    """Why the log of a partition was not read; None where it was, or where there is no such partition."""
-    if partition[0] not in look.logs:
-        return Unread("nobody looked at it")
-    logs = look.logs[partition[0]]
-    if logs is None or not was_read(logs):
-        return logs
-    found = logs.get(partition[1])
-    return found if isinstance(found, Unread) else None
-
-
-def topic_id(look: GroupLook, topic: str) -> str:
-    """Empty where it is not known."""
-    logs = look.logs.get(topic)
-    every = logs.values() if logs is not None and was_read(logs) else ()
-    return next((each.topic_id for each in every if isinstance(each, LogBounds)), "")
-
-
-def exists(look: GroupLook, partition: Partition) -> bool:
-    """Whether the cluster has this partition. Not known: yes."""
-    topic, number = partition
-    if topic not in look.logs:
-        return True
-    logs = look.logs[topic]
-    return logs is not None and (not was_read(logs) or number in logs)
-
-
-def partitions_of(look: GroupLook) -> list[Partition]:
-    """Every partition of each topic that the group subscribes to, owns a partition of or has an offset of, on a side;
-    sorted. A new member takes all partitions of a topic, whether or not the group has an offset of them.
-    """
-    every = _seen_of(look)
-    for topic in topics_of(look):
-        logs = look.logs.get(topic)
-        every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
-    return sorted(every)
-
-
-def topics_of(look: GroupLook) -> set[str]:
-    """The topics that the group names on a side."""
-    if not was_read(look.zookeeper):
-        return set()
-    return {topic for topic, _ in _seen_of(look)} | _subscribed(look.zookeeper, look.every)
-
-
-def _seen_of(look: GroupLook) -> set[Partition]:
-    """What is owned, or has an offset."""
-    zookeeper = look.zookeeper
-    if not was_read(zookeeper):
-        return set()
-    every: set[Partition] = {*zookeeper.owners, *zookeeper.offsets}
-    kafka = in_kafka(look)
-    if kafka is not None:
-        every.update(kafka.offsets if was_read(kafka.offsets) else ())
-        for member in kafka.members:
-            every.update(member.partitions if was_read(member.partitions) else ())
-    return every
-
-
-def abandoned(look: GroupLook) -> frozenset[str]:
-    """The topics of which the group has offsets, and that none of its members reads. Empty where one does not say what
-    it reads: its registration is no subscription, or a pattern that can't be read here. Where nobody is there, those of
-    ZooKeeper's offsets that a whole move has not fenced: it knew.
-    """
-    zookeeper, kafka = look.zookeeper, in_kafka(look)
-    if not was_read(zookeeper) or not was_read(look.kafka):
-        return frozenset()
-    members = kafka.members if kafka is not None else ()
-    if not members and not zookeeper.members:
-        whole = bool(zookeeper.fenced) and zookeeper.committed == zookeeper.fenced
-        left = {topic for topic, _ in zookeeper.offsets} - {topic for topic, _ in zookeeper.fenced}
-        return frozenset(left) if whole else frozenset()
-    if members and kafka is not None and kafka.state != STABLE:
-        return frozenset()
-    if not all(_says(each, look.every) for each in zookeeper.members):
-        return frozenset()
-    read = _subscribed(zookeeper, look.every) | {
-        topic for (topic, _), owner in zookeeper.owners.items() if not owner.persistent
-    }
-    for member in members:
-        if not was_read(member.partitions):
-            return frozenset()
-        read.update(topic for topic, _ in member.partitions)
-    return frozenset(topic for topic, _ in _seen_of(look)) - read
-
-
-def _says(member: Registration, every: frozenset[str] | None) -> bool:
-    """Whether this member's registration says what it reads."""
-    known = every is not None or member.pattern == STATIC
-    return known and bool(member.subscription) and _is_clear(member)
-
-
-def _is_clear(member: Registration) -> bool:
-    return not any(unclear(member.pattern, text) for text in member.subscription)
-
-
-def _subscribed(zookeeper: ZookeeperSide, every: frozenset[str] | None) -> set[str]:
-    """The topics that registered members name, or that their patterns fit."""
-    clear = filter(_is_clear, zookeeper.members)
-    meant = (topics_meant(each.pattern, text, every or frozenset()) for each in clear for text in each.subscription)
-    return set[str]().union(*meant)
-
-
 def ahead_in_kafka(look: GroupLook) -> list[Partition]:
     """The partitions that old members may read and of which Kafka has an offset, and ZooKeeper none or a lower one. One
     that a migrating member owns is none of them: it commits to both sides, and a look reads one after the other. Nor is
@@ -235,10 +104,6 @@ def ahead_in_kafka(look: GroupLook) -> list[Partition]:
         if stored is None or (stored.value is not None and kafka > stored.value):
             found.append(partition)
     return found
-
-
-def name(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"
 
 
 # -- one kind each -----------------------------------------------------------------------------------------------------
@@ -319,7 +184,7 @@ def _offset_unusable(look: GroupLook, standing: Standing, zookeeper: ZookeeperSi
 
 def _outside_log(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
     side = side_in_force(look, standing)
-    for partition in _read(look) if side is not None else ():
+    for partition in partitions_read(look) if side is not None else ():
         offset, log = offset_of(look, side, partition) if side else None, bounds_of(look, partition)
         if offset is not None and offset >= 0 and log is not None and not log.start <= offset <= log.end:
             yield f"{name(partition)}: {offset}, the log goes from {log.start} to {log.end}"
@@ -329,16 +194,10 @@ def _without_offset(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
     side = side_in_force(look, standing)
     if side is None or (side is Side.KAFKA and _kafka_unread(look)):
         return
-    for partition in _read(look):
+    for partition in partitions_read(look):
         missing = partition not in zookeeper.offsets if side is Side.ZOOKEEPER else held(look, side, partition) is None
         if missing and exists(look, partition):
             yield name(partition)
-
-
-def _read(look: GroupLook) -> list[Partition]:
-    """``partitions_of`` without those of abandoned topics."""
-    nobodys = abandoned(look)
-    return [each for each in partitions_of(look) if each[0] not in nobodys]
 
 
 def _static_members(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
@@ -398,7 +257,3 @@ def _kafka_of_read(look: GroupLook) -> Iterator[tuple[Partition, int]]:
 def _kafka_unread(look: GroupLook) -> bool:
     kafka = in_kafka(look)
     return kafka is not None and not was_read(kafka.offsets)
-
-
-def shown(offset: int | None) -> str:
-    return "none" if offset is None else str(offset)

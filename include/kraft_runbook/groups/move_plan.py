@@ -12,21 +12,19 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, classify
 from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED, FaultKind
-from kraft_runbook.groups.faults import (
-    Fault,
+from kraft_runbook.groups.faults import Fault, ahead_in_kafka, faults
+from kraft_runbook.groups.look import GroupLook, Partition, Registration
+from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant, unclear
+from kraft_runbook.groups.partitions import (
     abandoned,
-    ahead_in_kafka,
     bounds_of,
     exists,
-    faults,
     name,
     partitions_of,
     topic_id,
     topics_of,
     unread_log,
 )
-from kraft_runbook.groups.look import GroupLook, Partition, Registration
-from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant, unclear
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,

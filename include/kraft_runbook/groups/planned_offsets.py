@@ -13,8 +13,8 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.classify import classify
-from kraft_runbook.groups.faults import Side, bounds_of, held, name, offset_of
 from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.partitions import Side, bounds_of, held, name, offset_of
 
 
 class Direction(StrEnum):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.groups.faults import Side, held, partitions_of
 from kraft_runbook.groups.look import GroupLook, LogBounds, Partition
+from kraft_runbook.groups.partitions import Side, held, partitions_of
 from kraft_runbook.groups.planned_offsets import Direction
 
 

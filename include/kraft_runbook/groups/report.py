@@ -12,18 +12,9 @@ from kraft_runbook.cluster.consumer_groups import ConsumerGroups, GroupClass, So
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, classify, in_kafka, needs_zookeeper
 from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED
-from kraft_runbook.groups.faults import (
-    Fault,
-    Side,
-    bounds_of,
-    faults,
-    name,
-    offset_of,
-    partitions_of,
-    shown,
-    side_in_force,
-)
+from kraft_runbook.groups.faults import Fault, faults, side_in_force
 from kraft_runbook.groups.look import CLASSIC, GroupLook, Kind, Mode, Partition
+from kraft_runbook.groups.partitions import Side, bounds_of, name, offset_of, partitions_of, shown
 
 SAMPLES = 5
 """How many groups a summary names of each sort."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import EMPTY, in_kafka, of_no_use
-from kraft_runbook.groups.faults import name
 from kraft_runbook.groups.look import CONSUMER, GroupLook, KafkaSide, Partition, ZookeeperSide
 from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.partitions import name
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stopped import unfenced
 

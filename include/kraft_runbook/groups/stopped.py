@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import STABLE, in_kafka
-from kraft_runbook.groups.faults import (
+from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.move_plan import (
+    MovePlan,
+    refuse_unseen_stop,
+    to_be_fenced,
+    topic_ids,
+    unread_topics,
+)
+from kraft_runbook.groups.partitions import (
     Side,
     bounds_of,
     exists,
@@ -21,14 +29,6 @@ from kraft_runbook.groups.faults import (
     topic_id,
     topics_of,
     unread_log,
-)
-from kraft_runbook.groups.look import GroupLook, Partition
-from kraft_runbook.groups.move_plan import (
-    MovePlan,
-    refuse_unseen_stop,
-    to_be_fenced,
-    topic_ids,
-    unread_topics,
 )
 from kraft_runbook.groups.planned_offsets import (
     Direction,

@@ -14,9 +14,9 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.classify import in_kafka, needs_zookeeper
-from kraft_runbook.groups.faults import Side, exists, held, name
 from kraft_runbook.groups.look import CONSUMER, GroupLook, Partition
 from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.partitions import Side, exists, held, name
 from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.silence import left_behind, static_alone, still_there

@@ -15,11 +15,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.groups.classify import goes_by_age
-from kraft_runbook.groups.faults import topics_of
 from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
 from kraft_runbook.groups.members import STATIC
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import meant
+from kraft_runbook.groups.partitions import topics_of
 from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
 from kraft_runbook.io.kafka.log_ends import read_log_bounds

@@ -13,8 +13,8 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import classify, cut_off, kafka_mode
 from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED, FaultKind
-from kraft_runbook.groups.faults import name
 from kraft_runbook.groups.look import GroupLook
+from kraft_runbook.groups.partitions import name
 
 _NOW = "stop the new members now, or the registered ones; then look at what was read twice"
 

@@ -9,8 +9,8 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import STABLE, classify, in_kafka
-from kraft_runbook.groups.faults import Side, name, offset_of
 from kraft_runbook.groups.look import GroupLook, Mode, Partition
+from kraft_runbook.groups.partitions import Side, name, offset_of
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.toggle import MODES, SAMPLES, assigned, named, owned, zookeeper_assigns
 

@@ -12,9 +12,10 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import STABLE, Standing, classify, in_kafka, kafka_mode
 from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED, FaultKind
-from kraft_runbook.groups.faults import exists, faults, name
+from kraft_runbook.groups.faults import faults
 from kraft_runbook.groups.look import GroupLook, KafkaSide, Mode, Partition, ZookeeperSide
 from kraft_runbook.groups.old_assignors import by_range, by_round_robin
+from kraft_runbook.groups.partitions import exists, name
 from kraft_runbook.groups.planned_offsets import Direction, MoveRefused, Obstacle
 from kraft_runbook.runbook.digests import sha256_of
 

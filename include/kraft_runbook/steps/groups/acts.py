@@ -12,9 +12,9 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.groups.expiry import Retention, Written, require_still_kept
-from kraft_runbook.groups.faults import name
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
+from kraft_runbook.groups.partitions import name
 from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.silence import static_left
