@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.reassignment.placement import Placement
-from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook.reassignment.throttles import Former, Speeds, produced_into, read_from_leaders
 from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 
 SAMPLE = 5
@@ -37,6 +37,13 @@ class ReplicasLook:
     """What the controller lists as moving and Metadata does not show: this tool's user may not describe its topics. It
     is in no other part of the look.
     """
+
+    def speeds_since(self, earlier: ReplicasLook, moves: Collection[Move]) -> tuple[Speeds, Speeds]:
+        """``produced_into`` and ``read_from_leaders``, by what the partitions of these moves grew since an earlier
+        look.
+        """
+        grown = moves, earlier.placement.sizes, self.placement.sizes, self.at - earlier.at
+        return produced_into(*grown), read_from_leaders(*grown, self.seen)
 
     @property
     def moving(self) -> Mapping[TopicPartition, Ongoing]:

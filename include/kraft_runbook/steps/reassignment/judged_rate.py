@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
@@ -25,8 +24,6 @@ from kraft_runbook.reassignment.throttles import (
     least_rate,
     most_at_once,
     own_rates_that_cannot_end,
-    produced_into,
-    read_from_leaders,
 )
 from kraft_runbook.steps.reassignment.asked_rate import rate_text
 from kraft_runbook.steps.reassignment.concurrency import AT_ONCE
@@ -64,14 +61,10 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: i
     run.cluster.pause(PRODUCED_SECONDS)
     later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
     own = run.cluster.ask(read_throttles, ()).of_brokers
-    before, after, seconds = look.placement.sizes, later.placement.sizes, later.at - look.at
-
-    def speeds(moves: Iterable[Move]) -> tuple[Speeds, Speeds]:
-        grown = list(moves), before, after, seconds
-        return produced_into(*grown), read_from_leaders(*grown, later.seen)
-
     still = [move for move in plan.moves if not look.placement.holds(move)]
-    of_all, of_moving = speeds(still), speeds(move for move in still if move.partition in later.placement.copying)
+    copying = later.placement.copying
+    of_all = later.speeds_since(look, still)
+    of_moving = later.speeds_since(look, [move for move in still if move.partition in copying])
 
     def judged(produced: Speeds, read: Speeds, moves: int, most: int | None) -> Judged:
         at_once = produced, read, moves, most

@@ -25,9 +25,7 @@ from kraft_runbook.reassignment.throttles import (
     GROWING,
     gap_grows,
     least_rate,
-    produced_into,
     rate_that_keeps_up,
-    read_from_leaders,
 )
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.concurrency import follow, that_count
@@ -164,10 +162,9 @@ class WhileMoving:
 
     def _least(self, earlier: ReplicasLook, now: ReplicasLook) -> float:
         """As of ``least_rate``, for all that is copied now, by what was produced between these looks."""
-        before, after = earlier.placement.sizes, now.placement.sizes
-        moves = [each for each in self._planned().moves if each.partition in now.placement.copying & before.keys()]
-        grown = moves, before, after, now.at - earlier.at
-        return least_rate(produced_into(*grown), read_from_leaders(*grown, now.seen), len(moves))
+        copied = now.placement.copying & earlier.placement.sizes.keys()
+        moves = [each for each in self._planned().moves if each.partition in copied]
+        return least_rate(*now.speeds_since(earlier, moves), len(moves))
 
     def _faster(self, cluster: str, least: float) -> str:
         """Which rate would do, from what the gap grew by in the last looks, and no less than would be taken
