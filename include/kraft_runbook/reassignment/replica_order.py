@@ -14,9 +14,9 @@ def in_order(present: Replicas, wanted: Collection[int], racks: Mapping[int, str
     went, else at the end. Nothing differs: nothing changes.
     """
     places: list[int | None] = [broker if broker in wanted else None for broker in present]
-    left = sorted(set(wanted) - set(present))
+    left = sorted(set(wanted).difference(present))
     for same_rack in (True, False):
-        for at, broker in enumerate(present):
+        for at, broker in enumerate(present if left else ()):
             if places[at] is not None:
                 continue
             fits = next((b for b in left if not same_rack or racks.get(b) == racks.get(broker)), None)

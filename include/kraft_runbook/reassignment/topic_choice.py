@@ -42,23 +42,20 @@ def choose(
         for (broker, leads), at in sources.items()
         if (broker, not leads) in sources
     ]
-    of_offer: list[tuple[tuple[Source, int], int]] = []
+    of_offer: dict[tuple[Source, int], slice] = {}
     may_come = dict.fromkeys(topics, 0)
     for (source, topic), offer in offers.items():
         may_come[topic] += offer.many
-        for many, price in _prices_to_give(offer):
-            of_offer.append(((source, topic), len(arcs)))
-            arcs.append((sources[source], topics[topic], many, price))
+        first, tail, head = len(arcs), sources[source], topics[topic]
+        arcs += [(tail, head, many, price) for many, price in _prices_to_give(offer)]
+        of_offer[source, topic] = slice(first, len(arcs))
     for topic, at in topics.items():
         arcs += [(at, sink, many, price) for many, price in _prices_to_take(above[topic], min(may_come[topic], total))]
     supplies = [*wanted.values(), *(0 for _ in topics), -total]
-    carried = cheapest_flow(
+    carried: list[int] = cheapest_flow(
         np.array(arcs, dtype=np.int64), np.array(supplies, dtype=np.int64), way_out="leave out topics"
-    )
-    found: dict[tuple[Source, int], int] = {}
-    for key, at in of_offer:
-        found[key] = found.get(key, 0) + int(carried[at])
-    return found
+    ).tolist()
+    return {key: sum(carried[its_arcs]) for key, its_arcs in of_offer.items()}
 
 
 def _prices_to_give(offer: Offer) -> list[tuple[int, int]]:

@@ -60,7 +60,7 @@ def spread_topics(
     """
     sets = _Exchanges(present, dealt, ground, beside, keep_first).made(tell)
     partitions = list(present)
-    return {partitions[place]: sets[place] for place in sorted(sets)}
+    return {partitions[place]: brokers for place, brokers in sets.items()}
 
 
 class _Exchanges:
@@ -69,7 +69,9 @@ class _Exchanges:
     """
 
     def __init__(self, present: Assignment, dealt: Dealt, ground: Ground, beside: Assignment, keep_first: bool) -> None:
-        self._present, self._sets, self._racks = list(present.values()), dict(dealt.sets), ground.racks
+        self._present, self._racks = list(present.values()), ground.racks
+        # By place in a list, which the processor's cache holds; the order of the groups beside it.
+        self._sets, self._order = [dealt.sets[place] for place in range(len(present))], list(dealt.sets)
         self._changed: list[int] = []
         self._came: dict[int, list[int]] = {}
         for partition in dealt.anew:
@@ -79,9 +81,8 @@ class _Exchanges:
                 self._changed.append(partition)
             for broker in came:
                 self._came.setdefault(broker, []).append(partition)
-        sets = map(self._sets.__getitem__, range(len(present)))
         # Where nothing comes to any broker, no share is asked for.
-        every, held = ([*present, *beside], [*sets, *beside.values()]) if self._came else ([], [])
+        every, held = ([*present, *beside], [*self._sets, *beside.values()]) if self._came else ([], [])
         self._shares = TopicShares(every, rows_of(held))
         self._topics, self._above = self._shares.topics, self._shares.above
         self._held_by: defaultdict[int, list[int]] = defaultdict(list)
@@ -102,7 +103,8 @@ class _Exchanges:
             self._choose_anew(broker)
         if brokers:
             self._choose_all()
-        return {each: now for each in self._changed if (now := self._sets[each]) != set(self._present[each])}
+        changed = sorted(set(self._changed))
+        return {each: now for each in changed if (now := self._sets[each]) != set(self._present[each])}
 
     # -- a broker's partitions at once -------------------------------------------------------------------------------
 
@@ -170,10 +172,8 @@ class _Exchanges:
 
     def _far_held(self, broker: int) -> list[int]:
         if broker not in self._far_partitions:
-            topics = self._far_at(broker)
-            self._far_partitions[broker] = (
-                [p for p in self._holding(broker) if self._topics[p] in topics] if topics else []
-            )
+            far, topics = self._far_at(broker), self._topics
+            self._far_partitions[broker] = [p for p in self._holding(broker) if topics[p] in far] if far else []
         return self._far_partitions[broker]
 
     def _source(self, partition: int, broker: int) -> Source | None:
@@ -220,7 +220,8 @@ class _Exchanges:
             found = {}
         if self._cost(found) <= self._cost({each: self._sets[each] for each in found}):
             self._changed += [each for each, brokers in found.items() if brokers != self._sets[each]]
-            self._sets |= found
+            for each, brokers in found.items():
+                self._sets[each] = brokers
         for each in part:
             self._count(each, 1)
 
@@ -241,7 +242,7 @@ class _Exchanges:
         most = MOST_AT_ONCE // (len(self._ground.racks) + len(self._ground.sizes))
         changed = list(dict.fromkeys(self._changed))
         if len(self._sets) <= most:
-            return list(self._sets) if any(max(self._above[broker]) >= FAR for broker in self._racks) else []
+            return self._order if any(max(self._above[broker]) >= FAR for broker in self._racks) else []
         far = {
             self._topics[each]
             for each in changed
@@ -315,7 +316,7 @@ class _Exchanges:
     def _holding(self, broker: int) -> list[int]:
         if not self._held_by:
             # Partitions that are alike stand side by side.
-            for brokers, partitions in groupby(self._sets, key=self._sets.__getitem__):
+            for brokers, partitions in groupby(self._order, key=self._sets.__getitem__):
                 alike = list(partitions)
                 for each in brokers:
                     self._held_by[each] += alike
