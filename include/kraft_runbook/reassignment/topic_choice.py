@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,25 +39,26 @@ def choose(
     sources = {source: at for at, source in enumerate(wanted)}
     topics = {topic: len(sources) + at for at, topic in enumerate(above)}
     sink, total = len(sources) + len(topics), sum(wanted.values())
-    arcs = [
-        (at, sources[broker, not leads], total, 0 if leads else OTHER_LEADER)
-        for (broker, leads), at in sources.items()
-        if (broker, not leads) in sources
-    ]
-    of_offer: dict[tuple[Source, int], slice] = {}
+    arcs = array("q")  # four numbers of each
+    for (broker, leads), at in sources.items():
+        if (broker, not leads) in sources:
+            arcs.extend((at, sources[broker, not leads], total, 0 if leads else OTHER_LEADER))
+    begins = [len(arcs) // 4]
     may_come = dict.fromkeys(topics, 0)
     for (source, topic), offer in offers.items():
         may_come[topic] += offer.many
-        first, tail, head = len(arcs), sources[source], topics[topic]
-        arcs += [(tail, head, many, price) for many, price in _prices_to_give(offer)]
-        of_offer[source, topic] = slice(first, len(arcs))
+        tail, head = sources[source], topics[topic]
+        for many, price in _prices_to_give(offer):
+            arcs.extend((tail, head, many, price))
+        begins.append(len(arcs) // 4)
     for topic, at in topics.items():
-        arcs += [(at, sink, many, price) for many, price in _prices_to_take(above[topic], min(may_come[topic], total))]
+        for many, price in _prices_to_take(above[topic], min(may_come[topic], total)):
+            arcs.extend((at, sink, many, price))
     supplies = [*wanted.values(), *(0 for _ in topics), -total]
     carried: list[int] = cheapest_flow(
-        np.array(arcs, dtype=np.int64), np.array(supplies, dtype=np.int64), way_out="leave out topics"
+        np.array(arcs, dtype=np.int64).reshape(-1, 4), np.array(supplies, dtype=np.int64), way_out="leave out topics"
     ).tolist()
-    return {key: sum(carried[its_arcs]) for key, its_arcs in of_offer.items()}
+    return {key: sum(carried[begin:end]) for key, (begin, end) in zip(offers, pairwise(begins), strict=True)}
 
 
 def _prices_to_give(offer: Offer) -> list[tuple[int, int]]:

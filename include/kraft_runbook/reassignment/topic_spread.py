@@ -143,20 +143,20 @@ class _Exchanges:
         taken: Mapping[Source, dict[int, list[int]]],
         others: Mapping[Source, dict[int, list[int]]],
     ) -> None:
-        had: Counter[tuple[int, int]] = Counter()
-        for source, of_topic in taken.items():
+        had: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for (giver, _), of_topic in taken.items():
             for topic, partitions in of_topic.items():
-                had[topic, source[0]] += len(partitions)
-                had[topic, broker] += len(partitions)
+                had[giver][topic] += len(partitions)
+                had[broker][topic] += len(partitions)
         offers = {
             (source, topic): Offer(
                 len(taken[source].get(topic, ())) + len(others[source].get(topic, ())),
-                self._above[source[0]][topic] + had[topic, source[0]],
+                self._above[source[0]][topic] + had[source[0]][topic],
             )
             for source in taken
             for topic in {**taken[source], **others[source]}
         }
-        above = {topic: self._above[broker][topic] - had[topic, broker] for _, topic in offers}
+        above = {topic: self._above[broker][topic] - had[broker][topic] for _, topic in offers}
         wanted = {source: sum(map(len, of_topic.values())) for source, of_topic in taken.items()}
         for (source, topic), many in choose(wanted, offers, above).items():
             now, giver = taken[source].get(topic, []), source[0]
