@@ -8,6 +8,8 @@ from heapq import heapify, heapreplace
 
 from kraft_runbook.cluster.assignment import TopicPartition
 
+Directories = Mapping[tuple[int, TopicPartition], str]
+"""By broker and partition, the log directory that a replica is to lie in."""
 ABOUT = 0.001
 """The part of a volume by which the usable bytes of one volume may differ in one answer."""
 
@@ -130,17 +132,23 @@ def may_be_one_volume(one: LogDir, other: LogDir) -> bool:
 
 
 def filled(
-    directories: Iterable[LogDir], sizes: Sequence[int], *, one: Callable[[LogDir, LogDir], bool]
+    directories: Iterable[LogDir],
+    sizes: Sequence[int],
+    *,
+    one: Callable[[LogDir, LogDir], bool],
+    asked: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[Volume, ...]:
     """What replicas of these sizes that come take of each volume. ``one``: whether two directories are on one volume.
+    ``asked``: by directory, the sizes of others that come to it by name.
 
     Kafka puts each into the directory with the fewest logs, however full its volume is (LogManager.nextLogDirs). So
     how many each gets is known, and which ones only if the order is. Directories that failed or are cordoned get
     none; a volume of which the broker does not say how much is free is left out.
     """
     ready = [each for each in directories if each.is_open]
-    counts, taken = [0] * len(ready), [0] * len(ready)
-    fewest = [(each.logs, at) for at, each in enumerate(ready)]
+    named = [(asked or {}).get(each.path, ()) for each in ready]
+    counts, taken = [0] * len(ready), [sum(each) for each in named]
+    fewest = [(each.logs + len(named[at]), at) for at, each in enumerate(ready)]
     heapify(fewest)
     for size in sizes if ready else ():
         logs, at = fewest[0]
@@ -158,7 +166,7 @@ def filled(
             tuple(ready[at].path for at in group),
             min(free),
             sum(taken[at] for at in group),
-            sum(largest[: sum(counts[at] for at in group)]),
+            sum(largest[: sum(counts[at] for at in group)]) + sum(sum(named[at]) for at in group),
         )
         for group in groups
         if len(free := [u for at in group if (u := ready[at].usable) is not None]) == len(group)

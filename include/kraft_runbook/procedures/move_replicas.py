@@ -15,6 +15,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
+from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
@@ -118,9 +119,12 @@ def start_next_batch(
     client: Client = Reassignments,
     looks: Looks | None = None,
     ids_of: Callable[..., Mapping[str, str]] | None = None,
+    alter: Callable[..., Mapping[TopicPartition, str]] = alter_replica_log_dirs,
 ) -> tuple[Move, ...]:
     """Send what may be started now, and is ``among`` these (None: any); returns what Kafka took. ``look``: for sizes
     and deletions; the replicas are looked at again, since a target takes the place of one that somebody gave meanwhile.
+    A broker that is to make a replica in a certain directory is told so first; where it does not take that, the move is
+    not sent.
     A topic that was deleted meanwhile is no error, and one that was made anew under its name is left out: its id is
     asked right before the request, since Kafka takes names alone. Raises StartedInPart, with Kafka's texts, where
     anything else was refused; what was accepted moves.
@@ -141,17 +145,55 @@ def start_next_batch(
     if plan.topic_ids:
         anew = plan.made_anew((ids_of or topic_ids)(spec, {each.partition.topic for each in batch}, secrets=secrets))
         batch = tuple(each for each in batch if each.partition.topic not in anew)
-    if not batch:
-        return ()
-    answers = client(spec, secrets=secrets).alter(
-        batch, allow_replication_factor_change=plan.changes_replication_factor
-    )
-    done = tuple(each for each in batch if each.partition not in answers or answers[each.partition].accepted)
-    try:
-        _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
-    except StepFailed as error:
-        raise StartedInPart(error.problem, way_out=error.way_out, done=done) from None
+    batch, untold = _told_where(spec, plan, batch, secrets, alter)
+    if batch:
+        answers = client(spec, secrets=secrets).alter(
+            batch, allow_replication_factor_change=plan.changes_replication_factor
+        )
+        done = tuple(each for each in batch if each.partition not in answers or answers[each.partition].accepted)
+        try:
+            _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
+        except StepFailed as error:
+            raise StartedInPart(error.problem, way_out=error.way_out, done=done) from None
+    else:
+        done = ()
+    if untold:
+        raise StartedInPart(
+            f"{len(untold)} replicas are not made where the plan asks for them: {some(untold, SAMPLE, between='; ')}",
+            way_out="mend the directory or start the broker that is named, then do this step again: it sends what is"
+            " left",
+            done=done,
+        )
     return done
+
+
+def _told_where(
+    spec: ClusterSpec,
+    plan: ReassignmentPlan,
+    batch: tuple[Move, ...],
+    secrets: Secrets,
+    alter: Callable[..., Mapping[TopicPartition, str]],
+) -> tuple[tuple[Move, ...], list[str]]:
+    """Let brokers make the batch's new replicas in the directories that the plan asks for: AlterReplicaLogDirs of a
+    replica that is not there answers REPLICA_NOT_AVAILABLE, and the broker remembers the directory until it makes the
+    replica or restarts (3.9.2: ReplicaManager.alterReplicaLogDirs, LogManager.maybeUpdatePreferredLogDir). Returns the
+    moves without those whose broker did not take it, and these in words.
+    """
+    wanted: dict[int, dict[TopicPartition, str]] = {}
+    for move in batch if plan.directories else ():
+        for broker in move.adding:
+            if path := plan.directories.get((broker, move.partition)):
+                wanted.setdefault(broker, {})[move.partition] = path
+    untold, said = set[TopicPartition](), []
+    for broker, mine in sorted(wanted.items()):
+        try:
+            answers = alter(spec, spec.broker(broker), mine, secrets=secrets)
+        except Unreachable as error:
+            answers = dict.fromkeys(mine, error.problem)
+        refused = {p: why for p, why in answers.items() if why not in GONE}
+        untold |= refused.keys()
+        said += [f"{p} in {mine[p]} of broker {broker}: {why}" for p, why in sorted(refused.items())]
+    return tuple(each for each in batch if each.partition not in untold), said
 
 
 def cancel_moves(

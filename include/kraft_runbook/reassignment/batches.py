@@ -81,14 +81,14 @@ def batch_with_room(
     What the look shows, with these brokers and lists (``Placement.full``, ``listed``); the batch; and why it has
     nothing for these brokers, in words.
     """
-    now, begun, said, known = look.placement, to_come(look), list[str](), set[str]()
+    now, begun, said, known = look.placement, to_come(look, plan.directories), list[str](), set[str]()
     while True:
         batch = next_batch(plan, now, limits)
         topics = {each.partition.topic for each in batch} - known
         known |= topics
         if topics and (others := listed(topics)):
             now = replace(now, listed={**now.listed, **others})
-        elif found := [*to_cordoned(batch, now), *too_full(batch, now, begun)]:
+        elif found := [*to_cordoned(batch, now), *too_full(batch, now, begun, asked=plan.directories)]:
             now = replace(now, full=now.full | {broker for broker, _ in found})
             said += [why for _, why in found]
         else:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
-from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
+from kraft_runbook.cluster.log_dirs import BrokerLogs, Directories, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, moves_back
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Held, Logs, ends_a_copy, short_of_room
 from kraft_runbook.reassignment.even_disks import even_disks
 from kraft_runbook.reassignment.plan import made_anew
-from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of, named_twice
+from kraft_runbook.reassignment.plan_file import directories_in, to_json
 
 SAMPLE = 5
 
@@ -44,7 +43,7 @@ class EvenDisks:
 class ExplicitDisks:
     """These directories, by broker and partition, as a file of kafka-reassign-partitions names them (``log_dirs``)."""
 
-    wanted: Mapping[tuple[int, TopicPartition], str] = field(repr=False)
+    wanted: Directories = field(repr=False)
 
     def __str__(self) -> str:
         return "an explicit plan of log directories"
@@ -89,7 +88,7 @@ def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan
         else:
             to, uneven = even_disks(mine, _open(mine, 2))
             moves = [DiskMove(mine.broker, p, mine.placed[p], path, mine.sizes[p]) for p, path in to.items()]
-    _require_room(moves, logs)
+    require_room([(each.broker, each.target, each.size) for each in moves], logs)
     return DiskPlan(str(goal), tuple(sorted(moves)), (*uneven, *_notes(moves, logs)))
 
 
@@ -176,12 +175,14 @@ def _weight(directory: LogDir) -> float:
     return float(directory.total or 1)
 
 
-def _require_room(moves: Sequence[DiskMove], logs: Logs) -> None:
-    too_full = [
-        each
-        for broker in sorted({each.broker for each in moves})
-        for each in short_of_room(logs[broker], ((m.target, m.size) for m in moves if m.broker == broker))
-    ]
+def require_room(coming: Iterable[tuple[int, str, int]], logs: Logs) -> None:
+    """Raise Refused, with the volumes, where these fill one too far (``short_of_room``). ``coming``: broker, directory
+    and bytes of each replica.
+    """
+    by_broker: dict[int, list[tuple[str, int]]] = {}
+    for broker, path, size in coming:
+        by_broker.setdefault(broker, []).append((path, size))
+    too_full = [each for broker, mine in sorted(by_broker.items()) for each in short_of_room(logs[broker], mine)]
     if too_full:
         raise Refused(
             f"too little disk: {some(too_full, SAMPLE, between='; ')}",
@@ -210,28 +211,10 @@ def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:
 
 
 def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPartition], str]:
-    """The log directories that a file of kafka-reassign-partitions names, by broker and partition; "any" names none.
-    Raises Refused where it is no such file, names none at all, not one for each replica, or a partition twice.
+    """The log directories that a file of kafka-reassign-partitions names. Raises Refused as ``directories_in`` does,
+    and where it names none at all.
     """
-    found: dict[tuple[int, TopicPartition], str] = {}
-    named: set[TopicPartition] = set()
-    try:
-        for partition, replicas, paths in map(entry_of, json.loads(text)["partitions"]):
-            if partition in named:
-                raise named_twice(partition, source=source)
-            named.add(partition)
-            if paths and len(paths) != len(replicas):
-                raise Refused(
-                    f"{source}: {partition} names {len(paths)} log_dirs for {len(replicas)} replicas",
-                    way_out='name one for each replica, or "any"',
-                )
-            found |= {(b, partition): path for b, path in zip(replicas, paths, strict=False) if path != ANY_DIRECTORY}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refused(
-            f"{source}: this is no plan of kafka-reassign-partitions ({type(error).__name__}: {error})",
-            way_out='write {"version": 1, "partitions": [{"topic": …, "partition": 0, "replicas": [1], "log_dirs":'
-            ' ["/disk1"]}]}',
-        ) from None
+    found = directories_in(text, source=source)
     if not found:
         raise Refused(f"{source} names no log directory", way_out="name them in log_dirs, one for each replica")
     return found
@@ -242,13 +225,4 @@ def directories_to_json(moves: Iterable[DiskMove], present: Assignment) -> str:
     in order: that tool would make other replicas of any others.
     """
     wanted = {(each.broker, each.partition): each.target for each in moves}
-    partitions = [
-        {
-            "topic": p.topic,
-            "partition": p.partition,
-            "replicas": list(present[p]),
-            "log_dirs": [wanted.get((broker, p), ANY_DIRECTORY) for broker in present[p]],
-        }
-        for p in sorted({partition for _, partition in wanted})
-    ]
-    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"), ensure_ascii=False)
+    return to_json({p: present[p] for _, p in wanted}, wanted)

@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.assignment import Move
-from kraft_runbook.cluster.log_dirs import Volume, all_cordoned, filled, is_one_volume, may_be_one_volume
+from kraft_runbook.cluster.log_dirs import (
+    Directories,
+    Volume,
+    all_cordoned,
+    filled,
+    is_one_volume,
+    may_be_one_volume,
+)
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -16,18 +23,21 @@ KEEP_FREE = 0.1
 UNCORDON = "drain the broker in the same plan, or let it take replicas: take a directory out of its cordoned.log.dirs"
 
 
+NONE_ASKED: Directories = {}
 ToCome = Mapping[tuple[int, str], int]
 """Bytes that copies which go on still lack, by broker and directory; where a copy has no log yet, by the empty text."""
 
 
-def too_full(moves: Iterable[Move], placement: Placement, begun: ToCome | None = None) -> Iterator[tuple[int, str]]:
+def too_full(
+    moves: Iterable[Move], placement: Placement, begun: ToCome | None = None, *, asked: Directories = NONE_ASKED
+) -> Iterator[tuple[int, str]]:
     """The volumes that these moves fill, beside what still comes of those that have ``begun``: the broker, and in
     words. What moves delete elsewhere on a broker is not counted as room: it is deleted last. Replicas come in the
-    order given.
+    order given; those with a directory that is ``asked`` for, to that.
     """
-    for broker, sizes in _coming(moves, placement):
+    for broker, sizes, named in _coming(moves, placement, asked):
         directories = placement.directories.get(broker, ())
-        for volume in filled(directories, sizes, one=is_one_volume):
+        for volume in filled(directories, sizes, one=is_one_volume, asked=named):
             lacks = sum((begun or {}).get((broker, path), 0) for path in (*volume.paths, ""))
             if volume.taken and volume.taken + lacks > _room(volume):
                 where = f" in {_named(volume)}" if len(directories) > 1 else ""
@@ -39,18 +49,18 @@ def to_cordoned(moves: Iterable[Move], placement: Placement) -> Iterator[tuple[i
     """The brokers that are to take copies, and whose directories are all cordoned: the broker, and in words. Kafka
     4.3.1 and 4.4.0 would put them into one all the same (LogManager.nextLogDirs).
     """
-    for broker, sizes in _coming(moves, placement):
+    for broker, sizes, _ in _coming(moves, placement, NONE_ASKED):
         if all_cordoned(placement.directories.get(broker, ())):
             taken = f"broker {broker} is to take {len(sizes):,} replicas"
             yield broker, f"{taken}, and all its log directories are cordoned"
 
 
-def to_come(look: ReplicasLook) -> ToCome:
-    """What still comes of the copies that go on, whoever began them."""
+def to_come(look: ReplicasLook, asked: Directories = NONE_ASKED) -> ToCome:
+    """What still comes of the copies that go on, whoever began them. ``asked``: where those go that have no log yet."""
     found: Counter[tuple[int, str]] = Counter()
     for partition, each in look.placement.ongoing.items():
         for broker in each.adding:
-            path = look.placed.get(broker, {}).get(partition, "")
+            path = look.placed.get(broker, {}).get(partition) or asked.get((broker, partition), "")
             has = look.logs.get(broker, {}).get(partition, 0)
             found[broker, path] += max(0, look.placement.size(partition) - has)
     return found
@@ -60,10 +70,10 @@ def perhaps_too_full(plan: ReassignmentPlan, placement: Placement) -> Iterator[s
     """The volumes of which that is not known, in words: Kafka decides which replicas a directory gets, and does not
     tell which directories share a volume.
     """
-    for broker, sizes in _coming(plan.moves, placement):
+    for broker, sizes, named in _coming(plan.moves, placement, plan.directories):
         directories = placement.directories.get(broker, ())
-        known = {volume.paths for volume in filled(directories, sizes, one=is_one_volume)}
-        for volume in filled(directories, sizes, one=may_be_one_volume):
+        known = {volume.paths for volume in filled(directories, sizes, one=is_one_volume, asked=named)}
+        for volume in filled(directories, sizes, one=may_be_one_volume, asked=named):
             if volume.at_most <= _room(volume):
                 continue
             if volume.paths not in known:
@@ -78,12 +88,17 @@ def perhaps_too_full(plan: ReassignmentPlan, placement: Placement) -> Iterator[s
                 )
 
 
-def _coming(moves: Iterable[Move], placement: Placement) -> Iterator[tuple[int, list[int]]]:
-    coming: dict[int, list[int]] = {}
+def _coming(
+    moves: Iterable[Move], placement: Placement, asked: Directories
+) -> Iterator[tuple[int, list[int], dict[str, list[int]]]]:
+    """Each broker with the sizes of what comes to it: into any directory, and by the directory that is asked for."""
+    coming: dict[int, tuple[list[int], dict[str, list[int]]]] = {}
     for move in moves:
         for broker in move.adding:
-            coming.setdefault(broker, []).append(placement.size(move.partition))
-    yield from sorted(coming.items())
+            anywhere, named = coming.setdefault(broker, ([], {}))
+            path = asked.get((broker, move.partition))
+            (anywhere if path is None else named.setdefault(path, [])).append(placement.size(move.partition))
+    yield from ((broker, *sizes) for broker, sizes in sorted(coming.items()))
 
 
 def _room(volume: Volume) -> float:

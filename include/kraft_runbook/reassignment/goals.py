@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from kraft_runbook.cluster.assignment import Assignment, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.errors import Refused
 
@@ -52,10 +53,13 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True)
 class Explicit:
-    """Exactly this assignment, as a file of kafka-reassign-partitions or a person gives it. ``what``: in words."""
+    """Exactly this assignment, as a file of kafka-reassign-partitions or a person gives it. ``what``: in words;
+    ``directories``: of its replicas that are to lie in a certain one.
+    """
 
     target: Assignment
     what: str = "an explicit plan"
+    directories: Directories = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return self.what

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Replicas, TopicPartition
+from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.reassignment.goals import Goal, without_topics
 from kraft_runbook.runbook.digests import sha256_of
@@ -20,7 +21,8 @@ class ReassignmentPlan:
     ``unit`` ("replicas", or "bytes" where bytes are evened out). ``notes``: what the plan could not do, and why.
     ``demotes``: the brokers that it takes leaders from, by order alone; giving back is then of that order alone.
     ``min_isr``: of its topics, for the order in which partitions move. ``topic_ids``: of its topics, where they have
-    one: a topic that is made anew under its name is another topic.
+    one: a topic that is made anew under its name is another topic. ``directories``: those that replicas are to lie in,
+    also of partitions that the plan leaves where they are.
     """
 
     goal: str
@@ -35,6 +37,7 @@ class ReassignmentPlan:
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict, repr=False)
     min_isr: Mapping[str, int] = field(default_factory=dict, repr=False)
     topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
+    directories: Directories = field(default_factory=dict, repr=False)
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -49,8 +52,20 @@ class ReassignmentPlan:
     @property
     def digest(self) -> str:
         """Over the plan and what the partitions have now: what a person's approval is bound to."""
-        ids = {"topic_ids": dict(self.topic_ids)} if self.topic_ids else {}
-        return sha256_of({"present": plain(self.present), "target": plain(self.target), **ids})
+        more: dict[str, object] = {"topic_ids": dict(self.topic_ids)} if self.topic_ids else {}
+        more |= {"directories": _plain_directories(self.directories)} if self.directories else {}
+        return sha256_of({"present": plain(self.present), "target": plain(self.target), **more})
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Those that it names."""
+        return frozenset(p.topic for p in (*self.target, *(p for _, p in self.directories)))
+
+    @property
+    def directories_of_new(self) -> Directories:
+        """Of these directories, those of replicas that the plan makes; the others are of replicas that are there."""
+        new = {(broker, move.partition) for move in self.moves for broker in move.adding} if self.directories else set()
+        return {each: path for each, path in self.directories.items() if each in new}
 
     def made_anew(self, topic_ids: Mapping[str, str]) -> frozenset[str]:
         """Its topics that have another id by now."""
@@ -88,6 +103,7 @@ def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:
         "demotes": list(plan.demotes),
         "min_isr": dict(plan.min_isr),
         "topic_ids": dict(plan.topic_ids),
+        "directories": _plain_directories(plan.directories),
         "digest": plan.digest,
     }
 
@@ -106,6 +122,9 @@ def plan_from_dict(data: Mapping[str, Any]) -> ReassignmentPlan:
         tuple(data.get("demotes", ())),
         min_isr=data.get("min_isr", {}),
         topic_ids=data.get("topic_ids", {}),
+        directories={
+            (broker, TopicPartition(topic, number)): path for broker, topic, number, path in data.get("directories", ())
+        },
     )
     if found.digest != data["digest"]:
         raise ValueError("the plan was changed since it was made")
@@ -115,3 +134,7 @@ def plan_from_dict(data: Mapping[str, Any]) -> ReassignmentPlan:
 def plain(assignment: Mapping[TopicPartition, Replicas]) -> list[list[object]]:
     """As plain values in the order of topics and partitions, for digests and files."""
     return [[p.topic, p.partition, list(assignment[p])] for p in sorted(assignment)]
+
+
+def _plain_directories(directories: Directories) -> list[list[object]]:
+    return [[broker, p.topic, p.partition, path] for (broker, p), path in sorted(directories.items())]

@@ -64,7 +64,7 @@ def make_plan(
     if meant != names:
         scope = {p: replicas for p, replicas in scope.items() if p.topic in meant}
     if isinstance(goal, Explicit):
-        return _to_target(str(goal), goal.target, placement, scope=None)
+        return replace(_to_target(str(goal), goal.target, placement, scope=None), directories=goal.directories)
     if not scope:
         raise Refused("no partition of the cluster is chosen", way_out="correct the patterns of topics")
     if isinstance(goal, Restore):

@@ -74,7 +74,8 @@ class Preview:
         """Lines of text."""
         yield f"goal: {self.goal}"
         if not self.partitions:
-            yield "nothing is to move"
+            yield "nothing is to move" if not self.notes else "nothing is to move between brokers"
+            yield from self.notes
             return
         yield f"{self.partitions:,} partitions change, {self.bytes_copied / 1e6:,.1f} MB are copied"
         if self.reordered:

@@ -74,7 +74,7 @@ def refusals(
         *_of_partitions(plan, placement, declared),
         *_of_racks(plan, placement),
         *((Reason.CORDONED, said) for _, said in to_cordoned(plan.moves, placement)),
-        *((Reason.DISK, said) for _, said in too_full(plan.moves, placement)),
+        *((Reason.DISK, said) for _, said in too_full(plan.moves, placement, asked=plan.directories)),
     ):
         if reason not in MAY_BE_ALLOWED.intersection(allowed):
             found.setdefault(reason, []).append(name)

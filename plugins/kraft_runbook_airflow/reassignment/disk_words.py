@@ -1,8 +1,8 @@
-"""The words in which the DAG file of moves between disks is written, and the wait for copies: no worker is held."""
+"""The words in which the DAG file of moves between disks is written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
@@ -10,9 +10,8 @@ from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE
-from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment import disks
-from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
+from kraft_runbook.steps.reassignment.copying import move_between_disks
 from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_back, throttle_disks
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.forms import optional
@@ -20,7 +19,7 @@ from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.words import ask, whatever_happened
 from kraft_runbook_airflow.reassignment.moving import look_again
-from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
+from kraft_runbook_airflow.reassignment.trigger import DiskTrigger
 from kraft_runbook_airflow.reassignment.words import how_fast, report
 
 BETWEEN_DISKS: Mapping[str, Param] = {
@@ -45,22 +44,6 @@ BETWEEN_DISKS: Mapping[str, Param] = {
         "Small ones first: many are done soon. Large ones first: the last hour is not one disk's alone",
     ),
 }
-POLL_SECONDS = 3.0
-
-
-class DiskTrigger(WhileItMoves):
-    """Waits until the task has something to do. ``given``: the wait (``copying.WhileCopying``), as plain values."""
-
-    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
-        self.given = dict(given)
-        super().__init__(cluster, run, rests, poll=POLL_SECONDS, given=self.given)
-
-    @staticmethod
-    def of(cluster: str, wait: WhileCopying) -> DiskTrigger:
-        return DiskTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
-
-    def looks(self) -> Callable[[Cluster], str]:
-        return WhileCopying.of_plain(self.files, self.given, say=self.say).look
 
 
 class MoveBetweenDisks(ClusterOperator):

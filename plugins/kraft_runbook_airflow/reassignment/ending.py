@@ -9,7 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.steps.closing import closed
-from kraft_runbook.steps.reassignment.ending import Back, not_done, nothing_to_do, stopped
+from kraft_runbook.steps.reassignment.directories import undone as not_done
+from kraft_runbook.steps.reassignment.ending import Back, nothing_to_do, stopped
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator

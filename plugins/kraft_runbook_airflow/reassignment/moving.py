@@ -8,7 +8,7 @@ from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
+from kraft_runbook_airflow.reassignment.trigger import trigger_of
 
 
 def look_again(task: ClusterOperator, context: Any, event: dict[str, Any]) -> Any:
@@ -30,7 +30,7 @@ class MoveReplicas(ClusterOperator):
         found = move_on(run, asks=self.asks)
         if isinstance(found, dict):
             return found
-        self.defer(trigger=ReassignmentTrigger.of(self.cluster, found), method_name="resume")
+        self.defer(trigger=trigger_of(self.cluster, found), method_name="resume")
         raise AssertionError("defer raises")
 
     def rehearse(self, context: Any, run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.triggers.base import TriggerEvent
@@ -13,6 +13,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.reassignment.copying import WhileCopying
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, WhileMoving
 from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
@@ -20,6 +21,7 @@ from kraft_runbook_airflow.base.environment import state_directory
 
 POLL_SECONDS = 2.0
 """A list of 2,000 moving partitions takes a controller 0.1 to 0.6 s (measured)."""
+DISK_POLL_SECONDS = 3.0
 AWAKE_SECONDS = 600.0
 """The task renews its claim at least so often; a lease lasts longer."""
 
@@ -121,3 +123,25 @@ class ReassignmentTrigger(WhileItMoves):
             say=self.say,
             warn=self.log.warning,
         ).look
+
+
+class DiskTrigger(WhileItMoves):
+    """Waits until the task has something to do. ``given``: the wait (``copying.WhileCopying``), as plain values."""
+
+    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
+        self.given = dict(given)
+        super().__init__(cluster, run, rests, poll=DISK_POLL_SECONDS, given=self.given)
+
+    @staticmethod
+    def of(cluster: str, wait: WhileCopying) -> DiskTrigger:
+        return DiskTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
+
+    def looks(self) -> Callable[[Cluster], str]:
+        return WhileCopying.of_plain(self.files, self.given, say=self.say).look
+
+
+def trigger_of(cluster: str, wait: WhileMoving | WhileCopying) -> WhileItMoves:
+    """Who waits for what moves between brokers, or is copied between disks."""
+    if isinstance(wait, WhileCopying):
+        return DiskTrigger.of(cluster, wait)
+    return ReassignmentTrigger.of(cluster, wait)

@@ -13,12 +13,13 @@ from kraft_runbook.reassignment.batches import MOVES_AT_ONCE, Order
 from kraft_runbook.reassignment.operation import REASSIGNMENT, as_planned, cancelled
 from kraft_runbook.reassignment.stages import CANCEL, MOVE
 from kraft_runbook.steps.reassignment import cancelling
-from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
+from kraft_runbook.steps.reassignment.directories import put_all_throttles_back, verify_with_directories
+from kraft_runbook.steps.reassignment.ending import prefer_leaders
 from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
 from kraft_runbook.steps.reassignment.moving import save
 from kraft_runbook.steps.reassignment.pace import AS_THEY_ARE, GO_ON, PAUSE, change_pace
 from kraft_runbook.steps.reassignment.planning import plan_moves
-from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle
+from kraft_runbook.steps.reassignment.throttling import set_throttle
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
 from kraft_runbook.steps.run import Run
@@ -242,9 +243,9 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         saved = TakeSteps(task_id="save", does=save, changes=False, **given)
         throttled = TakeSteps(task_id="throttle", does=partial(set_throttle, asks=asks), **given)
         moved = MoveReplicas(task_id="move", asks=asks, **given)
-        back = whatever_happened("put_throttles_back", put_throttles_back, **given)
+        back = whatever_happened("put_throttles_back", put_all_throttles_back, **given)
         leaders = TakeSteps(task_id="prefer_leaders", does=prefer_leaders, **given)
-        verified = TakeSteps(task_id="verify", does=partial(verify_plan, asks=asks), changes=False, **given)
+        verified = TakeSteps(task_id="verify", does=partial(verify_with_directories, asks=asks), changes=False, **given)
         chain(
             saved,
             throttled,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -131,20 +131,20 @@ def _that_run(cluster: Cluster) -> frozenset[int]:
     return settled_look(cluster, sizes_of=(), settings=False).placement.live
 
 
-def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
+def move_between_disks(run: Run, *, signed: str = "") -> WhileCopying | dict[str, Any]:
     """Start the next copies of what is left. Returns the wait for those that go on, and the task's answer where nothing
-    is left. A lost broker is waited for once copies were started: it goes on with them when it is back. Raises Refused;
-    Unreachable or StepFailed where that has lasted too long, or none was started.
+    is left. A lost broker is waited for once copies were started: it goes on with them when it is back. ``signed``: as
+    of ``require_signed_disks``. Raises Refused; Unreachable or StepFailed where that has lasted too long, or none was
+    started.
     """
     plan, files, wanted = files_of(run).disk_plan, files_of(run), asks_how_fast(run)
     if run.cluster.rehearses:
-        for each in plan.moves:
-            run.cluster.do(start_disk_moves, [each], would=[_act(each)])
+        rehearse_disk_moves(run, plan.moves)
         return {"dry_run": True}
     at_once = wanted.first_moves
     try:
         reading = reading_of(run, plan)
-        require_signed_disks(run, plan, reading)
+        require_signed_disks(run, plan, reading, signed)
         begun_before_a_kill(run, [_named(each) for each in reading.moving])
         run.cluster.tell(str(reading))
         if reading.stage is PlanStage.AS_PLANNED:
@@ -153,7 +153,7 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         if not standing(run.journal.records(), MOVE).begun:
             run.signatures.begins(MOVE)
         change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
-        wanted = wanted.at_most(files.most_at_once(files.disk_rate.rate))
+        wanted = wanted.at_most(files.most_at_once(files.disk_rate.rate, of_disks=True))
         at_once = take_up(run, wanted.follows) if wanted.follows else wanted.most_moves
         batch, no_room = next_moves(reading, at_once, wanted.order), without_room(reading)
         undo = how_to_undo(run.spec.name)
@@ -200,6 +200,12 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
     rate, gone = files.disk_rate.rate, frozenset(reading.gone)
     return WhileCopying(files, at_once, rate, hours=wanted.hours, most=wanted.moves, gone=gone)
+
+
+def rehearse_disk_moves(run: Run, moves: Iterable[DiskMove]) -> None:
+    """List the copies, each by itself."""
+    for each in moves:
+        run.cluster.do(start_disk_moves, [each], would=[_act(each)])
 
 
 def _act(move: DiskMove) -> Act:

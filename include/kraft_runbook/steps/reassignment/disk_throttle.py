@@ -16,7 +16,7 @@ from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading
 from kraft_runbook.reassignment.throttles import EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
-from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
+from kraft_runbook.steps.reassignment.disks import BACK, PUTS_BACK, disk_runs, reading_of, require_signed_disks
 from kraft_runbook.steps.reassignment.files import DISK_RATE, DISKS, DiskRate, RunFiles, files_of
 from kraft_runbook.steps.reassignment.judged_rate import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
@@ -154,7 +154,7 @@ def disk_throttles_left(run: Run, set_now: Iterable[Leftover] = ()) -> list[str]
             continue
         found.append(
             f"a throttle of copies between disks without a copy: {note.rate}, set by run {files.name}:"
-            " clear its task 'carry_out.put_throttle_back'"
+            f" clear its task 'carry_out.{PUTS_BACK[files.name.partition('__')[0]]}'"
         )
     return found
 

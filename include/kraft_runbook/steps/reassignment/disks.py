@@ -33,7 +33,7 @@ from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
 from kraft_runbook.software.fault_uses import Use
 from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Examined, Shown
-from kraft_runbook.steps.reassignment.ending import PLANNED, leave_with_nothing_to_do
+from kraft_runbook.steps.reassignment.ending import PLANNED, has_started, leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import DISKS, RunFiles, files_of, files_of_all
 from kraft_runbook.steps.reassignment.judged_rate import require_copies_end
 from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
@@ -65,9 +65,13 @@ def _goal(run: Run) -> DiskGoal:
     return EmptyDisk(broker, str(params["directory"])) if goal == EMPTY else EvenDisks(broker)
 
 
+PUTS_BACK = {"move_between_disks": "put_throttle_back", "reassign_partitions": "put_throttles_back"}
+"""The DAGs that copy between disks, each with its task that puts the throttle back."""
+
+
 def disk_runs(run: Run, having: str) -> list[RunFiles]:
     """The runs on this cluster that moved replicas between disks and have this file, the newest last."""
-    places = files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{having}")
+    places = [each for dag in PUTS_BACK for each in files_of_all(run.state).glob(f"{dag}__{run.spec.name}__*/{having}")]
     return [RunFiles(each.parent) for each in sorted(places, key=lambda path: (path.stat().st_mtime, path))]
 
 
@@ -139,13 +143,14 @@ def shows_disks(run: Run) -> Shown:
     return Shown(exhibits=(Exhibit("plan", plan.digest, f"### What moves between disks\n\n{preview}"),), by="plan")
 
 
-def require_signed_disks(run: Run, plan: DiskPlan, reading: DiskReading) -> None:
-    """The claim is this run's, and a person has signed this very plan; its age as of ``signed.require_signed``. Raises
-    Refused; nothing was changed then.
+def require_signed_disks(run: Run, plan: DiskPlan, reading: DiskReading, signed: str = "") -> None:
+    """The claim is this run's, and a person has signed this very plan, or the one that it is a part of (``signed``: its
+    digest); the proof's age as of ``signed.require_signed``. Raises Refused; nothing was changed then.
     """
     run.claim.take()
-    under_way = bool(reading.moving or reading.there or files_of(run).resting)
-    run.signatures.require(REASSIGNMENT, MOVE, run.cluster.settled(), exhibit=plan.digest, under_way=under_way)
+    exhibit = signed or plan.digest
+    under_way = bool(reading.moving or reading.there or files_of(run).resting or (signed and has_started(run)))
+    run.signatures.require(REASSIGNMENT, MOVE, run.cluster.settled(), exhibit=exhibit, under_way=under_way)
     if reading.foreign:
         raise Refused(
             f"the disks are not as the plan found them: {reading}",

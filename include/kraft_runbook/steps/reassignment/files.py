@@ -143,6 +143,11 @@ class RunFiles:
         write_private(self.planned, to_json(plan.target))
         write_private(self.directory / PLAN, json.dumps(plan_to_dict(plan)))
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether a plan of moves between brokers was kept."""
+        return (self.directory / PLAN).exists()
+
     def plan(self) -> ReassignmentPlan:
         """Raises Refused where it is gone or was changed."""
         return plan_in(self.directory / PLAN, way_out="clear the task 'plan' with its downstream tasks")
@@ -218,15 +223,17 @@ class RunFiles:
         except OSError:
             return ""
 
-    def most_at_once(self, rate: int | None) -> int | None:
+    def most_at_once(self, rate: int | None, *, of_disks: bool = False) -> int | None:
         """How many copies at once, at a broker, a throttle of so many bytes a second lets end (``judged_rate``); None:
-        as many as the run may have.
+        as many as the run may have. ``of_disks``: of copies between the disks of a broker.
         """
-        return self._most_at_once().get(str(rate))
+        kept = self._most_at_once()
+        between_brokers = kept.get(str(rate))
+        return kept.get(_of_disks(rate), between_brokers) if of_disks else between_brokers
 
-    def keep_most_at_once(self, rate: int, moves: int | None) -> None:
+    def keep_most_at_once(self, rate: int, moves: int | None, *, of_disks: bool = False) -> None:
         """By the rate: one that is asked for and not set yet changes nothing for the one in force."""
-        kept = {**self._most_at_once(), str(rate): moves}
+        kept = {**self._most_at_once(), _of_disks(rate) if of_disks else str(rate): moves}
         write_private(self.directory / MOST_AT_ONCE, json.dumps(kept))
 
     def _most_at_once(self) -> dict[str, int | None]:
@@ -326,6 +333,10 @@ class RunFiles:
     def throttles_are_back(self) -> None:
         """Forget them: a task that goes on moving sets them anew."""
         (self.directory / THROTTLES).unlink(missing_ok=True)
+
+
+def _of_disks(rate: int | None) -> str:
+    return f"{rate} between disks"
 
 
 def _keep_beside(path: Path) -> None:

@@ -97,15 +97,18 @@ def require_copies_end(run: Run, moves: Collection[DiskMove], rate: int) -> tupl
         return Judged(cannot_end(rate, without, {}, at_once), own, least_rate(without, {}, at_once))
 
     most = asks_how_fast(run).most_moves
-    return _keep_most(run, rate, most, judged(of_moving, len(moving)), lambda n: judged(of_all, n))
+    of_moves = judged(of_moving, len(moving))
+    return _keep_most(run, rate, most, of_moves, lambda n: judged(of_all, n), of_disks=True)
 
 
-def _keep_most(run: Run, rate: int, most: int, moving: Judged, judged: Callable[[int], Judged]) -> tuple[str, ...]:
+def _keep_most(
+    run: Run, rate: int, most: int, moving: Judged, judged: Callable[[int], Judged], *, of_disks: bool = False
+) -> tuple[str, ...]:
     """``moving``: what is copied now, all of it; ``judged``: what is left, so many at once at a broker."""
     found = 0 if moving.reasons else most_at_once(lambda moves: judged(moves).reasons, most)
     if not found:
         raise _refused(moving if moving.reasons else judged(1), max(moving.least, judged(most).least))
-    files_of(run).keep_most_at_once(rate, found if found < most else None)
+    files_of(run).keep_most_at_once(rate, found if found < most else None, of_disks=of_disks)
     if found == most:
         return ()
     why = some(judged(found + 1).reasons, between="; ")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.course import course_to_list
@@ -20,9 +21,11 @@ from kraft_runbook.procedures.move_replicas import StartedInPart, save_state, st
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits, batch_with_room, batches
 from kraft_runbook.reassignment.list_room import crowded, filled_by_others
-from kraft_runbook.reassignment.stages import MOVE, PlanStage
+from kraft_runbook.reassignment.stages import MOVE, PlanReading, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
+from kraft_runbook.steps.reassignment.copying import WhileCopying
+from kraft_runbook.steps.reassignment.directories import lay_out, rehearse_copies
 from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
@@ -35,9 +38,16 @@ from kraft_runbook.steps.run import Run
 log = logging.getLogger(__name__)
 
 
-def moves_of(batch: Iterable[Move]) -> tuple[Act, ...]:
-    """The acts of starting these moves."""
-    return tuple(Act(f"move {m.partition}", (f"{list(m.present)} -> {list(m.target)}",)) for m in batch)
+def moves_of(batch: Iterable[Move], asked: Directories | None = None) -> tuple[Act, ...]:
+    """The acts of starting these moves. ``asked``: the directories that replicas are to be made in."""
+
+    def told(move: Move) -> Iterator[str]:
+        yield f"{list(move.present)} -> {list(move.target)}"
+        for broker in move.adding if asked else ():
+            if path := (asked or {}).get((broker, move.partition)):
+                yield f"in {path} of broker {broker}"
+
+    return tuple(Act(f"move {m.partition}", tuple(told(m))) for m in batch)
 
 
 def save(run: Run) -> dict[str, Any] | None:
@@ -56,25 +66,33 @@ def save(run: Run) -> dict[str, Any] | None:
     return {"run": files.name}
 
 
-def move_on(run: Run, *, asks: Asks) -> WhileMoving | dict[str, Any]:
+def move_on(run: Run, *, asks: Asks) -> WhileMoving | WhileCopying | dict[str, Any]:
     """Start the next batch, of what is left. Returns the wait for what moves, and the task's answer where nothing is
-    left.
+    left. Once all moves have ended, replicas that lie in another directory than the plan asks for are copied there.
 
     Once moves were started, a lost broker, a server that does not answer, and what Kafka refuses for the moment end
     nothing: the wait is for them (``troubles``), and what can go on does. Raises Refused; Unreachable or StepFailed
     where that has lasted too long, or none was started.
     """
+    files = files_of(run)
     try:
-        return _move_on(run, asks)
+        found = _move_on(run, asks)
     except (Unreachable, StepFailed) as trouble:
         if not has_started(run):
             raise
         wait_out(run, trouble)
-        files = files_of(run)
         return WhileMoving(files, Limits(1), files.throttles.rate, rests=AGAIN_SECONDS)
+    if isinstance(found, WhileMoving):
+        return found
+    if wait := lay_out(run, files.plan()):
+        return wait
+    course = tuple(course_to_list(files.course))
+    run.journal.record(Moves(what="ended", partitions=len(found.there), course=course))
+    return {"there": len(found.there), "deleted_since": len(found.gone)}
 
 
-def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
+def _move_on(run: Run, asks: Asks) -> WhileMoving | PlanReading:
+    """Where the plan stands, where nothing of it is left between brokers."""
     look, reading, seen = require_signed(run, waits=True)
     begun_before_a_kill(run, [str(each) for each in sorted(reading.moving)])
     waits = has_started(run)
@@ -88,9 +106,7 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     except OSError as error:
         log.warning("What is left could not be kept for the dashboard and the evidence: %s", error)
     if reading.stage is PlanStage.AS_PLANNED:
-        course = tuple(course_to_list(files.course))
-        run.journal.record(Moves(what="ended", partitions=len(reading.there), course=course))
-        return {"there": len(reading.there), "deleted_since": len(reading.gone)}
+        return reading
     if reading.lost:
         wait_out(run, of_lost(run, reading))
     if not standing(run.journal.records(), MOVE).begun:
@@ -119,7 +135,7 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     batch: Sequence[Move] = ()
     in_part: StartedInPart | None = None
     if next_ones:
-        acts = moves_of(next_ones)
+        acts = moves_of(next_ones, plan.directories)
         try:
             batch = run.cluster.do(start_next_batch, plan, look, limits, among=next_ones, would=acts) or ()
         except StartedInPart as error:
@@ -159,10 +175,11 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
 
 
 def rehearse_moves(run: Run, *, asks: Asks) -> None:
-    """Batch after batch, as if each had ended before the next."""
+    """Batch after batch, as if each had ended before the next; then the copies between disks."""
     files, wanted = files_of(run), asks(run)
     wanted = wanted.at_most(files.most_at_once(files.wanted_throttle(wanted.throttle)))
     plan, limits = files.plan(), wanted.limits(run.cluster.observe())
     look, _ = run.cluster.ask(look_at_plan, plan)
     for batch in batches(plan, look.placement, limits):
-        run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(batch))
+        run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(batch, plan.directories))
+    rehearse_copies(run, plan)

@@ -129,19 +129,20 @@ def _going_on(run: Run, *, also_paused: bool) -> Moving:
     named = str(run.params["run"] or "")
     if named:
         file_of_run(named, run.state, SAVED, DISKS, did="has begun to move replicas")
-    now, found, forgotten = run.cluster.now(), [], []
+    now, found, forgotten, all_there = run.cluster.now(), [], [], False
     for each in chain(_between_disks(run, named), _between_brokers(run, named, also_paused=also_paused)):
-        if each.files.name == named and each.ended:
-            raise Refused(f"all that run {named} moves is there", way_out="name a run that still moves something")
-        if each.files.name == named:
+        if each.files.name == named and not each.ended:
             return each
-        if named or each.ended:
+        if named or each.ended:  # a run may move between brokers, and then between disks
+            all_there = all_there or each.files.name == named
             continue
         until = each.files.paused_until if also_paused else None
         if each.moving or (until is not None and until >= now):
             found.append(each)
         elif until is not None:
             forgotten.append(each)
+    if all_there:
+        raise Refused(f"all that run {named} moves is there", way_out="name a run that still moves something")
     found = found or forgotten
     if len(found) > 1:
         raise Refused(

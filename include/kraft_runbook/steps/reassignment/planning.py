@@ -19,6 +19,7 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
 from kraft_runbook.steps.examine import Shown
+from kraft_runbook.steps.reassignment.directories import judged
 from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.judged_rate import require_an_end
@@ -44,20 +45,21 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
         )
     plan = make_plan(_still_meant(run, wanted), look.placement, topics=wanted.topics, keep_order=wanted.keep_order)
     require_no_refusal(plan, look.placement, declared=run.spec.broker_ids, allowed=wanted.allowed)
-    if plan.is_empty:
+    copies = judged(run, plan, wanted.throttle)
+    if plan.is_empty and not copies.moves:
         forget_what_is_back(run, wanted)
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move, the cluster is as wanted")
     fewer = () if wanted.throttle is None else require_an_end(run, plan, look, wanted.throttle, wanted)
-    ids = run.cluster.ask(topic_ids, {p.topic for p in plan.target})
-    plan = replace(plan, topic_ids=ids, notes=(*plan.notes, *fewer))
+    ids = run.cluster.ask(topic_ids, plan.topics)
+    plan = replace(plan, topic_ids=ids, notes=(*plan.notes, *copies.notes, *fewer))
     preview = make_preview(plan, look.placement, throttle=wanted.throttle)
-    shown = preview.render_markdown() + shown_hours(wanted.hours)
+    shown = preview.render_markdown() + copies.shown + shown_hours(wanted.hours)
     files.store_plan(plan, look.placement.present)
     write_private(files.preview(plan.digest), shown)
     picture = draw(preview)
     write_private(files.picture(plan.digest), picture)
     write_private(files.picture(plan.digest, narrow=True), draw(preview, NARROW))
-    run.cluster.tell(f"{preview.render_text()}\nA picture of it: {files.picture(plan.digest)}")
+    run.cluster.tell(f"{preview.render_text()}\n{copies.shown}A picture of it: {files.picture(plan.digest)}")
     planned = Moves(what="planned", partitions=len(plan.target), told=preview.render_text(), picture=picture)
     run.journal.record(planned)
     return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}

@@ -28,7 +28,7 @@ from kraft_runbook.reassignment.goals import (
     Topics,
 )
 from kraft_runbook.reassignment.hours import Hours, hours_of
-from kraft_runbook.reassignment.plan_file import from_json
+from kraft_runbook.reassignment.plan_file import directed_from_json
 from kraft_runbook.reassignment.refusals import Reason
 from kraft_runbook.steps.demotions import forget, has_demoted, kept_by
 from kraft_runbook.steps.reassignment.saved_by_runs import kept_orders, restorable, saved_by
@@ -178,7 +178,12 @@ def _goal(params: Mapping[str, Any]) -> Goal:
         "replication factor": lambda: SetReplicationFactor(params["factor"]),
         "even leaders": EvenLeaders,
         "mend racks": MendRacks,
-        "explicit": lambda: Explicit(from_json(params["plan"], source="the form's plan")),
+        "explicit": lambda: _explicit(params["plan"]),
     }
     found: Goal = goals[name]()
     return found
+
+
+def _explicit(text: str) -> Explicit:
+    target, directories = directed_from_json(text, source="the form's plan")
+    return Explicit(target, directories=directories)

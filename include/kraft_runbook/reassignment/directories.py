@@ -1,0 +1,139 @@
+"""The log directories that an explicit plan asks for: judged before it begins, and what lies elsewhere at its end.
+
+A broker makes a replica in the directory that AlterReplicaLogDirs has named before (LogManager.preferredLogDirs). It
+forgets that when it restarts. So what lies elsewhere once the plan's moves have ended is copied between the disks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from kraft_runbook.cluster.log_dirs import Directories
+from kraft_runbook.cluster.naming import nodes, some
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.reassignment.disk_goals import ExplicitDisks, plan_disks, require_room
+from kraft_runbook.reassignment.disks import DiskPlan, Held, Logs
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+
+SAMPLE = 5
+
+
+def brokers_asked(directories: Directories) -> frozenset[int]:
+    """The brokers that these directories are of."""
+    return frozenset(broker for broker, _ in directories)
+
+
+def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
+    """What is to be copied between disks once the plan's moves have ended: the replicas that stay on their broker and
+    lie elsewhere than asked. ``logs``: of the brokers that are asked for directories.
+
+    Raises Refused, with all names at once, for a broker that did not describe its directories, a directory that is none
+    of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log; for copies between
+    disks that go on, and for a volume that would be filled by what is made and what is copied there.
+    """
+    if silent := brokers_asked(plan.directories) - logs.keys():
+        raise Refused(
+            f"{nodes('broker', silent)} did not describe the log directories that the plan asks for",
+            way_out="start what does not run, or correct the broker's id",
+        )
+    new = plan.directories_of_new
+    kept = {each: path for each, path in plan.directories.items() if each not in new}
+    elsewhere = {
+        (broker, path)
+        for (broker, p), path in plan.directories.items()
+        if (broker, p) in new or logs[broker].placed.get(p) != path
+    }
+    if wrong := [why for broker, path in sorted(elsewhere) if (why := logs[broker].why_not_usable(path))]:
+        raise Refused(
+            f"{len(wrong)} log directories that the plan asks for can't take a replica:"
+            f" {some(wrong, SAMPLE, between='; ')}",
+            way_out="name a directory that works and is not cordoned, of the broker's log.dirs, or 'any'",
+        )
+    if unseen := _without_a_log(kept, logs):
+        raise Refused(
+            f"{len(unseen)} replicas are to lie in a certain log directory, and their brokers show no log of them:"
+            f" {some(unseen, SAMPLE)}",
+            way_out='mend the log directory that has failed, or name "any" for them',
+        )
+    copies = plan_disks(ExplicitDisks(kept), logs)
+    made = [(broker, path, plan.sizes.get(p, 0)) for (broker, p), path in new.items()]
+    require_room([*made, *((m.broker, m.target, m.size) for m in copies.moves)], logs)
+    return copies
+
+
+def in_words(plan: ReassignmentPlan, copies: DiskPlan) -> Iterator[str]:
+    """For the preview. ``copies``: as of ``judge_directories``."""
+    counts, sizes = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+    for (broker, partition), path in plan.directories_of_new.items():
+        counts[broker, path] += 1
+        sizes[broker, path] += plan.sizes.get(partition, 0)
+    for broker in sorted({broker for broker, _ in counts}):
+        named = [
+            f"{counts[each]:,} in {each[1]} ({sizes[each] / 1e6:,.1f} MB)"
+            for each in sorted(counts)
+            if each[0] == broker
+        ]
+        yield f"broker {broker} is told where to make new replicas: {', '.join(named)}"
+    if copies.moves:
+        size = sum(each.size for each in copies.moves)
+        yield (
+            f"{len(copies.moves):,} replicas stay on their brokers and are copied between disks once all else has"
+            f" moved, {size / 1e6:,.1f} MB"
+        )
+    yield from copies.notes
+
+
+def still_asked(plan: ReassignmentPlan, ids: Mapping[str, str], held: Held) -> Directories:
+    """The directories of those replicas that there are: not of topics that were deleted or made anew. ``ids``: of the
+    plan's topics; ``held``: who has which partition by the controller.
+    """
+    anew = plan.made_anew(ids)
+    return {
+        (broker, p): path
+        for (broker, p), path in plan.directories.items()
+        if p.topic not in anew and broker in held.get(p, ())
+    }
+
+
+def lie_elsewhere(asked: Directories, logs: Logs) -> tuple[str, ...]:
+    """The replicas that are not where they are asked to lie, in words; also where that is not known."""
+    found = []
+    for (broker, p), path in sorted(asked.items()):
+        at = logs[broker].placed.get(p) if broker in logs else None
+        if at != path:
+            found.append(f"{p} of broker {broker} in {at or 'a directory that is not known'}, not in {path}")
+    return tuple(found)
+
+
+def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
+    """What of it is still to be copied between disks; no moves where all lies as asked. Raises Unreachable for a broker
+    that did not answer; StepFailed for what may pass: a replica of which its broker shows no log, one that somebody
+    copies to another directory, a directory that can take nothing now.
+    """
+    if silent := brokers_asked(asked) - logs.keys():
+        raise Unreachable(f"{nodes('broker', silent, 'does')} not answer", way_out="start it")
+    if unseen := _without_a_log(asked, logs):
+        raise StepFailed(
+            f"{len(unseen)} replicas are to lie in a certain log directory, and their brokers show no log of them:"
+            f" {some(unseen, SAMPLE)}",
+            way_out="mend the log directory that has failed, then clear this task",
+        )
+    leaving = [
+        f"{p} of broker {broker} to {copy.path}"
+        for (broker, p), path in sorted(asked.items())
+        if logs[broker].placed[p] == path and (copy := logs[broker].future.get(p)) is not None
+    ]
+    if leaving:
+        raise StepFailed(
+            f"somebody copies {len(leaving)} replicas away from where they are asked to lie: {some(leaving, SAMPLE)}",
+            way_out="let that end, then clear this task: it copies them back",
+        )
+    try:
+        return plan_disks(ExplicitDisks(asked), logs)
+    except Refused as refused:
+        raise StepFailed(refused.problem, way_out=f"{refused.way_out}; then clear this task") from None
+
+
+def _without_a_log(asked: Directories, logs: Logs) -> list[str]:
+    return [f"{p} of broker {broker}" for broker, p in sorted(asked) if p not in logs[broker].placed]
