@@ -18,6 +18,7 @@ from kraft_runbook.cli.progress import look_again, reading
 from kraft_runbook.cli.reassign_goal import (
     GoalName,
     Kept,
+    explicit_in,
     goal_of,
     ids_of,
     kept_in,
@@ -31,15 +32,12 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.procedures.throttle_replication import read_throttles
+from kraft_runbook.reassignment.directories import brokers_asked, in_words, judge_directories
 from kraft_runbook.reassignment.explain import causes_of, has_rate, progress_between
-from kraft_runbook.reassignment.goals import (
-    Explicit,
-    Goal,
-    Measure,
-    Topics,
-)
+from kraft_runbook.reassignment.goals import Goal, Measure, Topics
 from kraft_runbook.reassignment.look import ReplicasLook, of_hidden
 from kraft_runbook.reassignment.picture import draw
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -139,8 +137,7 @@ def preview_command(
     as_json: AsJson = False,
 ) -> None:
     """Show what a plan that somebody else made would move, and refuse it where it must not be carried out."""
-    wanted = Explicit(plan_in(plan), what=plan.name)
-    _show(load(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, None, picture, as_json)
+    _show(load(cluster, clusters_dir), explicit_in(plan), Topics(), allow, throttle, None, None, picture, as_json)
 
 
 @app.command("status")
@@ -216,16 +213,33 @@ def _show(
     goal = goal if kept is None else still_meant(spec, kept, look.cluster_id)
     with reading(f"planning with {len(look.seen):,} partitions") as far:
         plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order, tell=far)
+        require_no_refusal(
+            plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()]
+        )
+        rate = int(throttle * 1e6) if throttle else None
+        plan, between_disks = _with_directories(spec, plan, rate)
         far("the preview")
-        preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
-    require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
+        preview = make_preview(plan, look.placement, throttle=rate)
     if out is not None:
-        write_text(out, assignment_to(plan.target) + "\n")
+        stays = {p: look.placement.present[p] for _, p in plan.directories if p not in plan.target}
+        write_text(out, assignment_to({**stays, **plan.target}, plan.directories) + "\n")
     if before is not None:
         write_text(before, assignment_to(look.placement.present) + "\n")
     if picture is not None:
         write_text(picture, draw(preview))
-    typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text())
+    typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text() + between_disks)
+
+
+def _with_directories(spec: ClusterSpec, plan: ReassignmentPlan, throttle: int | None) -> tuple[ReassignmentPlan, str]:
+    """The plan with what is to be said of the log directories that it asks for, and each directory before and after, of
+    brokers that copy between them. Raises Refused as ``judge_directories`` does.
+    """
+    if not plan.directories:
+        return plan, ""
+    logs = look_at_disks(spec, brokers_asked(plan.directories), secrets=environment_secrets())
+    copies = judge_directories(plan, logs)
+    shown = f"\n\nthen between disks:\n{copies.preview(logs, throttle=throttle).render_markdown()}"
+    return replace(plan, notes=(*plan.notes, *in_words(plan, copies))), shown if copies.moves else ""
 
 
 def _status(spec: ClusterSpec, plan: Path | None, *, as_json: bool) -> int:

@@ -32,6 +32,7 @@ from kraft_runbook.reassignment.goals import (
     SetReplicationFactor,
 )
 from kraft_runbook.reassignment.plan import without_made_anew
+from kraft_runbook.reassignment.plan_file import directed_from_json
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
 from kraft_runbook.steps.reassignment.files import ORDERS
 from kraft_runbook.steps.reassignment.saved_by_runs import restorable
@@ -91,7 +92,7 @@ def goal_of(
             return MendRacks()
         case GoalName.EXPLICIT:
             assert source is not None
-            return Explicit(plan_in(source), what=source.name)
+            return explicit_in(source)
         case GoalName.RESTORE:
             assert source is not None
             return kept_in(source).goal
@@ -140,6 +141,12 @@ def _legacy(text: str | None) -> Goal:
     if text is None:
         raise Refused(f"{LEGACY} does not exist", way_out="nothing is to be converted; plan with another goal")
     return Explicit(assignment_from(text, source=LEGACY, ignored=to_the_user), what=f"what {LEGACY} holds")
+
+
+def explicit_in(path: Path) -> Explicit:
+    """The plan that the file holds, with the log directories that it asks for. Raises Refused."""
+    target, directories = directed_from_json(text_of(path), source=str(path))
+    return Explicit(target, path.name, directories)
 
 
 def plan_in(path: Path) -> dict[TopicPartition, Replicas]:
