@@ -114,4 +114,4 @@ def test_a_directory_that_is_not_the_brokers_is_refused_and_nothing_moves(ground
     file = tmp_path / "plan.json"
     file.write_text(to_json(plan.target, plan.directories))
     status, said = command(ground, "preview", "--plan", str(file))
-    assert status == 1 and "/nowhere is none of broker 3's" in said
+    assert status == 3 and "/nowhere is none of broker 3's" in said
