@@ -415,3 +415,14 @@ def test_a_cancel_is_listed_also_where_a_broker_does_not_say_what_such_a_look_ne
     scene.list()
     (exhibit,) = shows_reassignments(scene.run).exhibits
     assert "Not read: which of them have too few replicas in sync afterwards (broker 2" in exhibit.rendered
+
+
+def test_what_a_cancel_leaves_of_log_directories_is_said_before_anybody_signs(scene: Scene) -> None:
+    scene.list()
+    assert "log directories" not in shows_reassignments(scene.run).exhibits[0].rendered
+    plan = replace(PLAN, directories={(3, A): "/d2", (2, B): "/d2"})
+    scene.earlier().store_plan(plan, PLACEMENT.present)
+    scene.list()
+    (exhibit,) = shows_reassignments(scene.run).exhibits
+    assert "1 were to have new replicas in certain log directories: a-0." in exhibit.rendered
+    assert "remembers the directory until it restarts" in exhibit.rendered

@@ -16,7 +16,7 @@ from observations import SPEC, observation
 from placements import MB, tp
 from recording import RecordingCluster
 
-from kraft_runbook.cluster.assignment import PartitionSeen
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
@@ -47,6 +47,7 @@ from kraft_runbook.steps.reassignment.directories import put_all_throttles_back,
 from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
+from kraft_runbook.steps.reassignment.pace import change_pace
 from kraft_runbook.steps.reassignment.planning import plan_moves, shows_plan
 from kraft_runbook.steps.reassignment.throttling import set_throttle
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
@@ -77,6 +78,7 @@ class Scene:
         self.present = {A: (1, 2), B: (1, 2)}
         self.placed = {1: {A: ONE, B: ONE}, 2: {A: ONE, B: ONE}, 3: {}}
         self.future: dict[int, dict[Any, FutureCopy]] = {1: {}, 2: {}, 3: {}}
+        self.ongoing: dict[Any, Ongoing] = {}
         self.silent: set[int] = set()
         self.rate: str | None = None
         self.rates: dict[str, str] = {}
@@ -108,7 +110,7 @@ class Scene:
     def look(self) -> ReplicasLook:
         made = {broker: each.directories for broker, each in self.disks().items()}
         sizes = dict.fromkeys((A, B), 10 * MB)
-        now = Placement(dict.fromkeys((1, 2, 3)), dict(self.present), sizes=sizes, directories=made)
+        now = Placement(dict.fromkeys((1, 2, 3)), dict(self.present), self.ongoing, sizes=sizes, directories=made)
         seen = {p: PartitionSeen(r, r[0], r) for p, r in self.present.items()}
         return ReplicasLook("id", now, seen, {b: {} for b in (1, 2, 3)}, self.cluster.now())
 
@@ -335,3 +337,36 @@ def test_a_plan_made_anew_with_other_directories_does_not_go_on_with_the_former_
     files_of(scene.run()).store_plan(other, scene.present)
     scene.move()
     assert scene.copied[-1] == [DiskMove(2, A, TWO, ONE, 10 * MB)]
+
+
+def test_such_a_run_is_paused_by_its_name_wherever_it_is(scene: Scene) -> None:
+    """Planned anew it may have ended copies between disks, and move between brokers again."""
+
+    def paused(batches: str) -> str:
+        params = {"run": name, "batches": batches, "throttle_mb": None}
+        ti = SimpleNamespace(dag_id="change_pace__lab", run_id="two", task_id="t")
+        scene.cluster.told.clear()
+        change_pace(run_in({"ti": ti, "params": params}, scene.cluster))
+        return scene.cluster.told[-1]
+
+    scene.plan()
+    scene.begin()
+    scene.move()
+    scene.moved()
+    scene.move()
+    name = scene.run().name
+    assert "2 replicas are copied between disks" in paused("pause")
+    scene.copies_end()
+    scene.present[A], scene.ongoing = (1, 2, 3), {A: Ongoing((3, 2, 1), (3,), (1,))}
+    assert "1 partitions move, 0 are left, onto broker 3" in paused("go on")
+    scene.present[A], scene.ongoing = (3, 2), {}
+    with pytest.raises(Refused, match=r"all that run .* moves is there"):
+        paused("pause")
+
+
+def test_how_many_copies_at_once_end_is_kept_apart_for_brokers_and_for_disks(scene: Scene) -> None:
+    files = files_of(scene.run())
+    files.keep_most_at_once(5, 2)
+    assert (files.most_at_once(5), files.most_at_once(5, of_disks=True)) == (2, 2)
+    files.keep_most_at_once(5, None, of_disks=True)
+    assert (files.most_at_once(5), files.most_at_once(5, of_disks=True)) == (2, None)

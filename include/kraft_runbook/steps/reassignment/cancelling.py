@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.handle import Act
-from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs, order_before, still_throttling
+from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, earlier_runs, order_before, still_throttling
 from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
@@ -124,12 +124,20 @@ def list_reassignments(run: Run) -> dict[str, Any]:
     for each in unsafe:
         del ongoing[each.partition]
     ids = run.cluster.ask(topic_ids, {p.topic for p in ongoing}) if ongoing else {}
-    ordered = order_before(ongoing, earlier_runs(run, look.cluster_id), ids)
+    asked: set[TopicPartition] = set()
+
+    def runs() -> Iterator[EarlierRun]:
+        """Those that are read for the order: which of what moves they want in certain directories."""
+        for each in earlier_runs(run, look.cluster_id):
+            asked.update(p for broker, p in each.plan.directories if p in ongoing and broker in ongoing[p].adding)
+            yield each
+
+    ordered = order_before(ongoing, runs(), ids)
     names = tuple(sorted(each.files.name for each in throttling))
     after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
     targets = {p: each.target for p, each in ongoing.items()}
     short = left_short(ongoing, look.seen, look.placement.live, look.placement.min_isr)
-    told = _table(ongoing, ordered, names, unsafe, short) + told
+    told = _table(ongoing, ordered, names, unsafe, short, sorted(asked)) + told
     listed = Listed(after, targets, frozenset(ordered), names, told, ids)
     write_private(files_of(run).directory / LISTED, json.dumps(listed.to_dict()))
     run.cluster.tell(listed.text)
@@ -276,6 +284,7 @@ def _table(
     throttling: Sequence[str],
     unsafe: Sequence[UnsafeCancel],
     short: Sequence[TopicPartition],
+    asked: Sequence[TopicPartition],
 ) -> str:
     lines = [
         f"{len(ongoing)} reassignments:",
@@ -298,6 +307,13 @@ def _table(
             "",
             f"**{len(short)} have fewer replicas in sync than min.insync.replicas afterwards**, and take nothing from"
             f" producers with acks=all until the others have caught up: {some(short)}. To let them end is safer.",
+        ]
+    if asked:
+        lines += [
+            "",
+            f"{len(asked)} were to have new replicas in certain log directories: {some(asked)}. What was copied goes,"
+            " and nothing was copied between disks yet. A broker that has not begun one remembers the directory until"
+            " it restarts: a next replica of that partition there is made in it.",
         ]
     if throttling:
         lines += ["", f"Throttles are put back to what they were before: {', '.join(throttling)}"]
