@@ -35,7 +35,7 @@ from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.directories import brokers_asked, in_words, judge_directories
+from kraft_runbook.reassignment.directories import brokers_asked, in_words, judge_directories, lie_elsewhere
 from kraft_runbook.reassignment.explain import causes_of, has_rate, progress_between
 from kraft_runbook.reassignment.goals import Goal, Measure, Topics
 from kraft_runbook.reassignment.look import ReplicasLook, of_hidden
@@ -170,9 +170,12 @@ def verify_command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
+    """Compare what was found with what was planned: replicas in their order, log directories that the plan names, ISR,
+    leaders, no throttle left.
+    """
     spec, secrets = load(cluster, clusters_dir), environment_secrets()
-    target = plan_in(plan)
+    wanted = explicit_in(plan)
+    target = wanted.target
     known = None if before is None else read_assignment(before, ignored=to_the_user)
     throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
     if spark:
@@ -190,6 +193,9 @@ def verify_command(
             legacy_znode=look.legacy is not None,
             source="as brokers show it",
         )
+    if wanted.directories:
+        logs = look_at_disks(spec, brokers_asked(wanted.directories), secrets=secrets)
+        found = replace(found, elsewhere=lie_elsewhere(wanted.directories, logs))
     typer.echo(to_json("reassign-verify", found) if as_json else found.render_text())
     raise typer.Exit(FINE if found.holds else NO)
 

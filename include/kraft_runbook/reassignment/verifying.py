@@ -33,7 +33,8 @@ class Verification:
 
     Where it is known what was there before: ``others``: partitions beyond the plan, which must be where they were;
     ``deleted``: partitions whose topic was deleted since; ``new``: partitions that came since. The last two are no
-    fault. ``source``: whose answer was compared.
+    fault. ``source``: whose answer was compared. ``elsewhere``: the replicas that do not lie in the log directory that
+    the plan asks for, in words.
     """
 
     partitions: int
@@ -44,12 +45,14 @@ class Verification:
     deleted: int = 0
     new: int = 0
     source: str = ""
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Everything is as planned. Of no partition nothing is proven."""
         compared = self.partitions + self.others + self.deleted
-        return bool(compared) and not self.deviations and not self.throttles and not self.legacy_znode
+        left = self.throttles or self.legacy_znode or self.elsewhere
+        return bool(compared) and not self.deviations and not left
 
     def render_text(self) -> str:
         """One line a finding, with the first names."""
@@ -59,6 +62,10 @@ class Verification:
         lines = [f"{self.partitions:,} partitions compared with the plan{rest}: {held}{source}"]
         for kind, names in self.deviations.items():
             lines.append(f"  {len(names)} {kind}: {some(names, SAMPLE)}")
+        if self.elsewhere:
+            lines.append(
+                f"  {len(self.elsewhere)} replicas lie elsewhere: {some(self.elsewhere, SAMPLE, between='; ')}"
+            )
         lines += [f"  a throttle is left: {each}" for each in self.throttles]
         if self.legacy_znode:
             lines.append("  /admin/reassign_partitions exists")

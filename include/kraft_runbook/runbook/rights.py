@@ -116,7 +116,12 @@ KAFKA = (
     Right("HeartbeatRequest", (READ_GROUPS,), "groups that are kept warm while they start", changes=True),
     Right("AlterPartitionReassignmentsRequest", (ALTER,), "moves of replicas", changes=True),
     Right("ElectLeadersRequest", (ALTER,), "preferred leaders after a move", changes=True),
-    Right("AlterReplicaLogDirsRequest", (ALTER,), "moves between the disks of a broker", changes=True),
+    Right(
+        "AlterReplicaLogDirsRequest",
+        (ALTER,),
+        "moves between the disks of a broker; replicas that a plan wants in a certain directory",
+        changes=True,
+    ),
     Right(
         "IncrementalAlterConfigsRequest",
         (Acl("AlterConfigs", TOPIC), Acl("AlterConfigs", CLUSTER)),
