@@ -66,7 +66,9 @@ def copied(ground: Ground, plan: ReassignmentPlan) -> int:
     return len(moves)
 
 
-def test_new_replicas_are_made_where_the_plan_asks_and_kept_ones_are_copied_there(ground: Ground) -> None:
+def test_new_replicas_are_made_where_the_plan_asks_and_kept_ones_are_copied_there(
+    ground: Ground, tmp_path: Path
+) -> None:
     topic = ground.topic((1, 2), (1, 2), (1, 2), (1, 2), megabytes=4)
     path, kept = fuller(ground, 3), fuller(ground, 2)
     plan = planned(ground, topic, (3, 2), path, kept, partitions=4)
@@ -75,7 +77,12 @@ def test_new_replicas_are_made_where_the_plan_asks_and_kept_ones_are_copied_ther
     ground.carry_out(plan)
     there = logs(ground)[3].placed
     assert {there[TopicPartition(topic, n)] for n in range(4)} == {path}
+    file = tmp_path / "plan.json"
+    file.write_text(to_json(plan.target, plan.directories))
+    elsewhere = f"{len(copies.moves)} replicas do not lie where the plan asks for"
+    assert copies.moves and elsewhere in command(ground, "verify", "--plan", str(file))[1]
     assert copied(ground, plan) == len(copies.moves) and ground.readable(topic) == ground.written[topic]
+    assert "do not lie" not in command(ground, "verify", "--plan", str(file))[1]
 
 
 def test_a_broker_forgets_a_directory_when_it_restarts_and_what_lies_elsewhere_is_copied(ground: Ground) -> None:

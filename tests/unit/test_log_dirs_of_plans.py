@@ -31,6 +31,7 @@ from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import directed_from_json, to_json
 from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.verifying import verify
 
 A, B, C = tp("a", 0), tp("a", 1), tp("a", 2)
 ONE, TWO = "/d1", "/d2"
@@ -228,6 +229,15 @@ def test_what_lies_elsewhere_is_named_and_copied() -> None:
     there = seen | {2: replace(seen[2], placed={A: TWO, B: ONE})}
     assert lie_elsewhere(asked, there) == () and copies_left(asked, there).moves == ()
     assert lie_elsewhere(asked, {}) and lie_elsewhere(asked, {2: replace(seen[2], placed={})})
+
+
+def test_what_is_compared_is_not_as_planned_while_a_replica_lies_elsewhere() -> None:
+    seen = {A: PartitionSeen((3, 2), 3, (3, 2))}
+    found = verify({A: (3, 2)}, seen, {})
+    assert found.holds
+    found = replace(found, elsewhere=lie_elsewhere({(2, A): TWO}, logs(NOW)))
+    assert not found.holds
+    assert "1 replicas do not lie where the plan asks for: a-0 of broker 2 in /d1, not in /d2" in found.render_text()
 
 
 def test_where_that_is_not_known_or_something_hinders_it_nothing_counts_as_there() -> None:

@@ -63,9 +63,8 @@ class Verification:
         for kind, names in self.deviations.items():
             lines.append(f"  {len(names)} {kind}: {some(names, SAMPLE)}")
         if self.elsewhere:
-            lines.append(
-                f"  {len(self.elsewhere)} replicas lie elsewhere: {some(self.elsewhere, SAMPLE, between='; ')}"
-            )
+            named = some(self.elsewhere, SAMPLE, between="; ")
+            lines.append(f"  {len(self.elsewhere)} replicas do not lie where the plan asks for: {named}")
         lines += [f"  a throttle is left: {each}" for each in self.throttles]
         if self.legacy_znode:
             lines.append("  /admin/reassign_partitions exists")
