@@ -43,7 +43,12 @@ from kraft_runbook.reassignment.throttles import RATES, Former
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.copying import WhileCopying
-from kraft_runbook.steps.reassignment.directories import put_all_throttles_back, undone, verify_with_directories
+from kraft_runbook.steps.reassignment.directories import (
+    put_all_throttles_back,
+    undone,
+    verify_with_directories,
+    way_back_of_copies,
+)
 from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
@@ -188,6 +193,7 @@ def test_one_run_moves_copies_between_disks_and_proves_where_replicas_lie(scene:
     assert "2 replicas stay on their brokers and are copied between disks" in exhibit.rendered
     assert "### Then between disks" in exhibit.rendered and "| 2 | /d1 | 2 → 0 |" in exhibit.rendered
     scene.begin()
+    assert way_back_of_copies(scene.run()) == ()
     assert isinstance(scene.move(), WhileMoving) and scene.did == ["start t-0"] and not scene.copied
     scene.moved()
     wait = scene.move()
@@ -320,6 +326,8 @@ def test_what_it_copied_goes_back_by_the_runs_name_and_its_throttle_is_named_by_
     scene.moved()
     scene.move()
     scene.copies_end()
+    (way_back,) = way_back_of_copies(scene.run())
+    assert "trigger move_between_disks__lab with 'back to the old disks'" in way_back
     (left,) = disk_throttles_left(scene.run(dag="reassignment_watch"))
     assert f"set by run {scene.run().name}: clear its task 'carry_out.put_throttles_back'" in left
     scene.params |= {"goal": disks.BACK, "run": scene.run().name}

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.steps.closing import closed
 from kraft_runbook.steps.reassignment.directories import undone as not_done
+from kraft_runbook.steps.reassignment.directories import way_back_of_copies
 from kraft_runbook.steps.reassignment.ending import Back, nothing_to_do, stopped
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
@@ -56,6 +57,7 @@ class ReassignmentReport(ClusterOperator):
         succeeded = not skipped and not undone and not any(state in BAD for state in states.values())
         seen = run.cluster.settled()
         text = self.ends(run.spec) if succeeded else stopped(run, seen, failed, undone, self.back)
+        text = "\n".join([text, *way_back_of_copies(run)])
         name = run.name
         self.log.info("%s\nThis run's name, for the way back: %s", text, name)
         run.journal.record(closed(seen, succeeded=succeeded, failed=failed))

@@ -201,7 +201,7 @@ MOVING: Mapping[str, Param] = {
     ),
     "factor": optional("integer", "Replication factor", "For the goal of that name alone", minimum=1, section=GOAL),
     "plan": optional(
-        "string", "Explicit plan", "The JSON of kafka-reassign-partitions", format="multiline", section=GOAL
+        "string", "Explicit plan", "kafka-reassign-partitions' JSON, log_dirs too", format="multiline", section=GOAL
     ),
     **TOPICS,
     **PACE,

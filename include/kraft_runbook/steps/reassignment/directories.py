@@ -26,7 +26,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks, rehearse_disk_moves
 from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_back, throttle_disks
-from kraft_runbook.steps.reassignment.disks import known_faults, reading_of
+from kraft_runbook.steps.reassignment.disks import how_to_undo, known_faults, reading_of
 from kraft_runbook.steps.reassignment.ending import has_started, not_done, verify_plan
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.judged_rate import require_copies_end
@@ -160,6 +160,14 @@ def verify_with_directories(run: Run, *, asks: Asks) -> dict[str, Any] | None:
     if elsewhere:
         raise StepFailed(_named(elsewhere), way_out="clear the task 'carry_out.move', which copies them there")
     return {**found, "in_their_directories": count}
+
+
+def way_back_of_copies(run: Run) -> tuple[str, ...]:
+    """How a run that moved replicas between brokers undoes its copies between disks; empty where it made none."""
+    files = files_of(run)
+    if not files.has_plan or not files.has_disk_plan:
+        return ()
+    return (f"To undo its copies between disks: {how_to_undo(run.spec.name)}",)
 
 
 def undone(run: Run) -> tuple[str, ...]:

@@ -286,6 +286,11 @@ class RunFiles:
         write_private(self.directory / THROTTLES, replace(self.throttles, lists=these.lists).to_json())
 
     @property
+    def has_disk_plan(self) -> bool:
+        """Whether a plan of copies between disks was kept."""
+        return (self.directory / DISKS).exists()
+
+    @property
     def disk_plan(self) -> DiskPlan:
         """What moves between disks. Raises Refused where it is gone or was changed."""
         return _disk_plan_in(self.directory / DISKS)
