@@ -77,7 +77,9 @@ FORM = {
 
 
 class Scene:
-    """Three brokers with two disks each. ``silent``: those that do not describe theirs."""
+    """Three brokers with two disks each. ``silent``: those that do not describe theirs; ``produced``: bytes a second
+    into each replica.
+    """
 
     def __init__(self) -> None:
         self.present = {A: (1, 2), B: (1, 2)}
@@ -85,6 +87,7 @@ class Scene:
         self.future: dict[int, dict[Any, FutureCopy]] = {1: {}, 2: {}, 3: {}}
         self.ongoing: dict[Any, Ongoing] = {}
         self.silent: set[int] = set()
+        self.produced = 0
         self.rate: str | None = None
         self.rates: dict[str, str] = {}
         self.did: list[str] = []
@@ -121,8 +124,9 @@ class Scene:
 
     def disks(self, brokers: Any = None) -> Mapping[int, BrokerLogs]:
         made = tuple(LogDir(each, 10**12 + at, 10**11 + at, "", 1) for at, each in enumerate((ONE, TWO)))
+        size = 10 * MB + self.produced * int(vars(self.cluster)["paused"])
         return {
-            b: BrokerLogs(b, made, dict.fromkeys(held, 10 * MB), dict(held), dict(self.future[b]))
+            b: BrokerLogs(b, made, dict.fromkeys(held, size), dict(held), dict(self.future[b]))
             for b, held in self.placed.items()
             if b not in self.silent and (brokers is None or b in brokers)
         }
@@ -381,3 +385,20 @@ def test_how_many_copies_at_once_end_is_kept_apart_for_brokers_and_for_disks(sce
     assert (files.most_at_once(5), files.most_at_once(5, of_disks=True)) == (2, 2)
     files.keep_most_at_once(5, None, of_disks=True)
     assert (files.most_at_once(5), files.most_at_once(5, of_disks=True)) == (2, None)
+
+
+def test_a_throttle_under_which_copies_between_disks_never_end_is_refused_with_the_plan_and_before_they_start(
+    scene: Scene,
+) -> None:
+    scene.produced = 9 * MB
+    with pytest.raises(Refused, match="the throttle would never let it end: broker 2"):
+        scene.plan()
+    scene.produced = 0
+    scene.plan()
+    scene.begin()
+    scene.move()
+    scene.moved()
+    scene.produced = 9 * MB
+    with pytest.raises(Refused, match="the throttle would never let it end: broker 2"):
+        scene.move()
+    assert not scene.copied and scene.rate is None

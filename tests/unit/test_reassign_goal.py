@@ -13,7 +13,7 @@ import typer
 from moves_seen import A, B, moves_seen
 from observations import SPEC
 
-from kraft_runbook.cli.reassign_goal import GoalName, goal_of, kept_in, still_meant
+from kraft_runbook.cli.reassign_goal import GoalName, explicit_in, goal_of, kept_in, still_meant
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes
@@ -55,6 +55,16 @@ def test_the_legacy_znode_becomes_an_explicit_plan_with_every_refusal_that_kafka
 def test_where_nothing_can_be_converted_that_is_said(text: str | None, why: str) -> None:
     with pytest.raises(Refused, match=why):
         legacy(text)
+
+
+def test_an_explicit_plan_keeps_the_log_directories_that_its_file_asks_for(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(
+        '{"partitions":[{"topic":"a","partition":0,"replicas":[3,2],"log_dirs":["/d2","any"]},'
+        '{"topic":"a","partition":1,"replicas":[2,1]}]}'
+    )
+    goal = asked(GoalName.EXPLICIT, source=file)
+    assert goal == Explicit({A: (3, 2), B: (2, 1)}, "plan.json", {(3, A): "/d2"}) == explicit_in(file)
 
 
 def test_a_broker_is_drained_by_bytes_where_that_is_asked_for() -> None:
