@@ -29,7 +29,12 @@ from kraft_runbook.steps.reassignment.directories import lay_out, rehearse_copie
 from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
-from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves, listed_by_others
+from kraft_runbook.steps.reassignment.throttling import (
+    change_throttle,
+    list_what_moves,
+    listed_by_others,
+    put_throttles_back,
+)
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAITS, say_it_goes_on, wait_out
 from kraft_runbook.steps.reassignment.waiting import WhileMoving, held_back, point_of
 from kraft_runbook.steps.reassignment.wanted import Asks
@@ -68,7 +73,8 @@ def save(run: Run) -> dict[str, Any] | None:
 
 def move_on(run: Run, *, asks: Asks) -> WhileMoving | WhileCopying | dict[str, Any]:
     """Start the next batch, of what is left. Returns the wait for what moves, and the task's answer where nothing is
-    left. Once all moves have ended, replicas that lie in another directory than the plan asks for are copied there.
+    left. Once all moves have ended, replicas that lie in another directory than the plan asks for are copied there; the
+    throttle between brokers is put back before, since copies between disks may take hours.
 
     Once moves were started, a lost broker, a server that does not answer, and what Kafka refuses for the moment end
     nothing: the wait is for them (``troubles``), and what can go on does. Raises Refused; Unreachable or StepFailed
@@ -77,6 +83,8 @@ def move_on(run: Run, *, asks: Asks) -> WhileMoving | WhileCopying | dict[str, A
     files = files_of(run)
     try:
         found = _move_on(run, asks)
+        if isinstance(found, PlanReading) and files.plan().directories and files.throttles.rate is not None:
+            put_throttles_back(run)
     except (Unreachable, StepFailed) as trouble:
         if not has_started(run):
             raise
