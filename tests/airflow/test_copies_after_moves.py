@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_directory_steps import Scene
+from test_directory_steps import B, Scene
 
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.cluster.log_dirs import FutureCopy
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.throttle_replication import remove_throttles
 from kraft_runbook.reassignment.look import ReassignmentSeen
@@ -57,3 +58,14 @@ def test_a_server_that_is_silent_while_throttles_are_put_back_is_waited_for(scen
     scene.cluster.answers[remove_throttles] = lambda *_: scene.rates.clear() or ()
     scene.move()
     assert not scene.rates and len(scene.copied) == 1
+
+
+def test_a_replica_that_is_copied_away_when_all_is_compared_is_no_success(scene: Scene) -> None:
+    scene.move()
+    scene.copies_end()
+    scene.move()
+    scene.future[2][B] = FutureCopy("/d1", 0, 9)
+    with pytest.raises(StepFailed, match="t-1 of broker 2 in /d2, and somebody copies it to /d1"):
+        scene.verify()
+    with pytest.raises(Refused, match="somebody copies 1 replicas away"):
+        scene.plan()

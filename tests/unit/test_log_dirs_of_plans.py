@@ -231,6 +231,17 @@ def test_what_lies_elsewhere_is_named_and_copied() -> None:
     assert lie_elsewhere(asked, {}) and lie_elsewhere(asked, {2: replace(seen[2], placed={})})
 
 
+def test_a_replica_that_somebody_copies_away_is_not_where_it_is_to_lie() -> None:
+    seen = logs(NOW)
+    seen[2] = replace(seen[2], future={B: FutureCopy(TWO, 0, 9)})
+    said = "a-1 of broker 2 in /d1, and somebody copies it to /d2"
+    assert lie_elsewhere({(2, B): ONE}, seen) == (said,)
+    assert lie_elsewhere({(2, B): TWO}, seen) == ("a-1 of broker 2 in /d1, not in /d2",)
+    with pytest.raises(Refused, match="somebody copies 1 replicas away.*a-1 of broker 2 to /d2") as refused:
+        judge_directories(plan_of(NOW, {(2, B): ONE}, {B: (1, 2)}), seen)
+    assert "let that end" in refused.value.way_out
+
+
 def test_what_is_compared_is_not_as_planned_while_a_replica_lies_elsewhere() -> None:
     seen = {A: PartitionSeen((3, 2), 3, (3, 2))}
     found = verify({A: (3, 2)}, seen, {})

@@ -29,8 +29,9 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
     lie elsewhere than asked. ``logs``: of the brokers that are asked for directories.
 
     Raises Refused, with all names at once, for a broker that did not describe its directories, a directory that is none
-    of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log; for copies between
-    disks that go on, and for a volume that would be filled by what is made and what is copied there.
+    of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log, or that somebody
+    copies away; for copies between disks that go on, and for a volume that would be filled by what is made and what is
+    copied there.
     """
     if silent := brokers_asked(plan.directories) - logs.keys():
         raise Refused(
@@ -56,6 +57,8 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
             f" {some(unseen, SAMPLE)}",
             way_out='mend the log directory that has failed, or name "any" for them',
         )
+    if leaving := _leaving(kept, logs):
+        raise Refused(leaving, way_out="let that end, then plan anew: the run copies them back")
     copies = plan_disks(ExplicitDisks(kept), logs)
     made = [(broker, path, plan.sizes.get(p, 0)) for (broker, p), path in new.items()]
     require_room([*made, *((m.broker, m.target, m.size) for m in copies.moves)], logs)
@@ -97,12 +100,16 @@ def still_asked(plan: ReassignmentPlan, ids: Mapping[str, str], held: Held) -> D
 
 
 def lie_elsewhere(asked: Directories, logs: Logs) -> tuple[str, ...]:
-    """The replicas that are not where they are asked to lie, in words; also where that is not known."""
+    """The replicas that are not where they are asked to lie, or are copied away, in words; also where that is not
+    known.
+    """
     found = []
     for (broker, p), path in sorted(asked.items()):
         at = logs[broker].placed.get(p) if broker in logs else None
         if at != path:
             found.append(f"{p} of broker {broker} in {at or 'a directory that is not known'}, not in {path}")
+        elif copy := logs[broker].future.get(p):
+            found.append(f"{p} of broker {broker} in {at}, and somebody copies it to {copy.path}")
     return tuple(found)
 
 
@@ -119,16 +126,8 @@ def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
             f" {some(unseen, SAMPLE)}",
             way_out="mend the log directory that has failed, then clear this task",
         )
-    leaving = [
-        f"{p} of broker {broker} to {copy.path}"
-        for (broker, p), path in sorted(asked.items())
-        if logs[broker].placed[p] == path and (copy := logs[broker].future.get(p)) is not None
-    ]
-    if leaving:
-        raise StepFailed(
-            f"somebody copies {len(leaving)} replicas away from where they are asked to lie: {some(leaving, SAMPLE)}",
-            way_out="let that end, then clear this task: it copies them back",
-        )
+    if leaving := _leaving(asked, logs):
+        raise StepFailed(leaving, way_out="let that end, then clear this task: it copies them back")
     try:
         return plan_disks(ExplicitDisks(asked), logs)
     except Refused as refused:
@@ -137,3 +136,17 @@ def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
 
 def _without_a_log(asked: Directories, logs: Logs) -> list[str]:
     return [f"{p} of broker {broker}" for broker, p in sorted(asked) if p not in logs[broker].placed]
+
+
+def _leaving(asked: Directories, logs: Logs) -> str:
+    """The replicas that lie where they are asked to, and that somebody copies away, in words; each must have a log."""
+    found = [
+        f"{p} of broker {broker} to {copy.path}"
+        for (broker, p), path in sorted(asked.items())
+        if logs[broker].placed[p] == path and (copy := logs[broker].future.get(p)) is not None
+    ]
+    return (
+        f"somebody copies {len(found)} replicas away from where they are asked to lie: {some(found, SAMPLE)}"
+        if found
+        else ""
+    )
