@@ -29,7 +29,7 @@ from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.disk_throttle import change_disk_throttle
 from kraft_runbook.steps.reassignment.disks import how_to_undo, reading_of, require_signed_disks
-from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
+from kraft_runbook.steps.reassignment.ending import ENDED, STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import HowFar, RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAITS, say_it_goes_on, wait_out
@@ -148,7 +148,7 @@ def move_between_disks(run: Run, *, signed: str = "") -> WhileCopying | dict[str
         begun_before_a_kill(run, [_named(each) for each in reading.moving])
         run.cluster.tell(str(reading))
         if reading.stage is PlanStage.AS_PLANNED:
-            run.journal.record(Moves(what="ended", partitions=len(reading.there), told=str(reading)))
+            run.journal.record(Moves(what=ENDED, partitions=len(reading.there), told=str(reading)))
             return {"there": len(reading.there), "gone": len(reading.gone)}
         if not standing(run.journal.records(), MOVE).begun:
             run.signatures.begins(MOVE)

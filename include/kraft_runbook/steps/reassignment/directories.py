@@ -24,6 +24,7 @@ from kraft_runbook.reassignment.disk_rates import own_rates
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks, rehearse_disk_moves
 from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_back, throttle_disks
 from kraft_runbook.steps.reassignment.disks import how_to_undo, known_faults, reading_of
@@ -70,13 +71,16 @@ def judged(run: Run, plan: ReassignmentPlan, throttle: int | None) -> Judged:
 
 def lay_out(run: Run, plan: ReassignmentPlan) -> WhileCopying | None:
     """Once the plan's moves have ended: start the next copies of what lies in another directory than asked. Returns the
-    wait for them; None where all lies as asked. Raises as ``move_between_disks`` does.
+    wait for them; None where all lies as asked. Raises as ``move_between_disks`` does; StepFailed too where the
+    throttle would never let them end.
     """
     if not plan.directories:
         return None
     while True:
         try:
             is_left = _store_what_is_left(run, plan)
+            if is_left:
+                _require_an_end(run)
         except (Unreachable, StepFailed) as trouble:
             if not has_started(run):
                 raise
@@ -107,15 +111,36 @@ def _store_what_is_left(run: Run, plan: ReassignmentPlan) -> bool:
     if not left.moves:
         return False
     topics = {each.partition.topic for each in left.moves}
-    rate = files.wanted_throttle(asks_how_fast(run).throttle)
-    if rate is not None:
-        require_copies_end(run, left.moves, rate)
     left = DiskPlan(left.goal, left.moves, left.notes, {name: each for name, each in ids.items() if name in topics})
     files.store_disk_plan(left, begun=True)
     told = f"{len(left.moves)} replicas lie in another directory than asked, and are copied between disks"
     run.cluster.tell(told)
     run.journal.record(Moves(what="copies between disks", partitions=len(left.moves), told=told))
     return True
+
+
+def _require_an_end(run: Run) -> None:
+    """Before the first of these copies: more may be produced than when the plan was judged. Raises StepFailed for a
+    throttle under which they would never end: that passes, or a person gives another (``pace``), who is answered.
+    """
+    files, given = files_of(run), asks_how_fast(run).throttle
+    rate = files.wanted_throttle(given)
+    if rate is None:
+        return
+    reading = reading_of(run, files.disk_plan)
+    if reading.moving or reading.there:
+        return
+    try:
+        require_copies_end(run, reading.left, rate)
+    except Refused as refused:
+        run.cluster.tell(f"No copy between disks begins. What to do: {refused.way_out}")
+        if rate != given:
+            run.journal.record(Moves(what=THROTTLE_REFUSED, partitions=None, told=str(refused)))
+        raise StepFailed(
+            refused.problem,
+            way_out=f"{refused.way_out}. change_pace__{run.spec.name} takes a throttle, with this run's name; then"
+            " clear this task",
+        ) from None
 
 
 def _stored(run: Run, plan: ReassignmentPlan) -> DiskPlan | None:

@@ -160,7 +160,7 @@ def files_to_compare(run: Run) -> tuple[Path, Path]:
 
 
 PLANNED, TO_BE_CANCELLED, NOTHING_TO_DO = "planned", "to be cancelled", "nothing to do"
-STARTED = "started"
+STARTED, ENDED = "started", "ended"
 BEGINNINGS = frozenset({PLANNED, TO_BE_CANCELLED, NOTHING_TO_DO})
 
 

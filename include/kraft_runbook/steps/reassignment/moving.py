@@ -26,7 +26,7 @@ from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.copying import WhileCopying
 from kraft_runbook.steps.reassignment.directories import lay_out, rehearse_copies
-from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
+from kraft_runbook.steps.reassignment.ending import ENDED, STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
 from kraft_runbook.steps.reassignment.throttling import (
@@ -95,7 +95,7 @@ def move_on(run: Run, *, asks: Asks) -> WhileMoving | WhileCopying | dict[str, A
     if wait := lay_out(run, files.plan()):
         return wait
     course = tuple(course_to_list(files.course))
-    run.journal.record(Moves(what="ended", partitions=len(found.there), course=course))
+    run.journal.record(Moves(what=ENDED, partitions=len(found.there), course=course))
     return {"there": len(found.there), "deleted_since": len(found.gone)}
 
 

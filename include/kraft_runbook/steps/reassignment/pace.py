@@ -24,8 +24,8 @@ from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED, rate_text, was_set
 from kraft_runbook.steps.reassignment.disks import disk_runs, how_to_undo
-from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs
-from kraft_runbook.steps.reassignment.ending import STARTED
+from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, earlier_runs
+from kraft_runbook.steps.reassignment.ending import ENDED, PLANNED, STARTED
 from kraft_runbook.steps.reassignment.files import DISKS, SAVED, RunFiles
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.saved_by_runs import file_of_run
@@ -172,14 +172,25 @@ def _between_brokers(run: Run, named: str, *, also_paused: bool) -> Iterator[Mov
         moving = reading.moving | look.hidden_of(each.plan.target)
         takers = {broker for move in each.plan.moves for broker in move.adding}
         onto = f", onto {nodes('broker', takers)}" if takers else ""
+        ended = reading.stage is PlanStage.AS_PLANNED and not moving
+        lays_out = ended and _has_yet_to_lay_out(each)
+        told = f"{len(moving)} partitions move, {len(reading.left)} are left{onto}"
         yield Moving(
             each.files,
             len(moving),
-            reading.stage is PlanStage.AS_PLANNED and not moving,
-            f"Run {name} ({each.plan.goal}): {len(moving)} partitions move, {len(reading.left)} are left{onto}",
-            partial(_noted_of_replicas, each.files),
+            ended and not lays_out,
+            f"Run {name} ({each.plan.goal}): {'it is about to copy between disks' if lays_out else told}",
+            partial(_noted_of_disks if lays_out else _noted_of_replicas, each.files),
             f"trigger cancel_reassignments__{run.spec.name}",
         )
+
+
+def _has_yet_to_lay_out(run: EarlierRun) -> bool:
+    """Whether a run whose moves have ended has still to find which replicas lie in another directory than asked."""
+    if not run.plan.directories or run.files.has_disk_plan:
+        return False
+    last = [told.what for told in _done_by(run.files.name) if told.what in (PLANNED, ENDED)][-1:]
+    return last != [ENDED]
 
 
 def _between_disks(run: Run, named: str) -> Iterator[Moving]:
@@ -206,9 +217,12 @@ def _between_disks(run: Run, named: str) -> Iterator[Moving]:
 
 
 def _has_begun(files: RunFiles) -> bool:
-    """Whether that run has copied or set its throttle, or waits until its first copies may start."""
+    """Whether that run has copied or set its throttle, or waits until its first copies may start. One that moves
+    between brokers too plans copies between disks only when it is about to make them.
+    """
     return (
-        bool(files.resting)
+        files.has_plan
+        or bool(files.resting)
         or files.disk_rate.rate is not None
         or any(told.what == STARTED for told in _done_by(files.name))
     )
