@@ -23,6 +23,7 @@ from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.steps.reassignment.copying import WhileCopying
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.pace import AGAIN_SECONDS, AS_THEY_ARE, change_pace
+from kraft_runbook.steps.reassignment.troubles import wait_out
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
 from kraft_runbook.steps.run import Failed, Run
 
@@ -169,3 +170,20 @@ def test_a_run_that_had_nothing_to_copy_between_disks_is_not_paused_once_it_has_
     assert scene.move()["there"] == 1 and not files_of(scene.run()).has_disk_plan
     with pytest.raises(Refused, match=r"all that run .* moves is there"):
         scene.paced({"batches": "pause"})
+
+
+def test_the_wait_for_a_broker_between_disks_is_not_as_old_as_one_that_ended_with_the_moves(scene: Paced) -> None:
+    """Its patience is for one wait, and the one between disks is not begun anew with each look."""
+    within = SPEC.reassignment
+    wait_out(scene.run(), Unreachable("broker 3 does not answer", way_out="start it"))
+    wait_out(scene.run(), StepFailed("broker 3 takes nothing", way_out="mend it"))
+    scene.in_time(within.lost_broker + 1)
+    scene.silent = {2}
+    for _ in range(2):
+        assert scene.move().rests
+        scene.in_time(0)
+        assert scene.told()[-6:] == ["waits", "tries again", "goes on", "refused no more", "put back", "waits"]
+    scene.in_time(within.lost_broker + 1)
+    with pytest.raises(Unreachable, match="broker 2 does not answer"):
+        scene.move()
+    assert scene.told()[-1] == "gave up"

@@ -109,6 +109,9 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | PlanReading:
     files, wanted = files_of(run), asks(run)
     plan = files.plan()
     run.cluster.tell("; ".join(reading.because))
+    if reading.stage is PlanStage.AS_PLANNED and (not (course := files.course) or course[-1].partitions):
+        for what in (WAITS, TRIES):  # at the first such look: what it waits for between disks begins later
+            say_it_goes_on(run, what)
     try:
         files.keep_point(point_of(look, reading, None if reading.moving else 0))
     except OSError as error:
