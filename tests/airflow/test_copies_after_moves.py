@@ -16,11 +16,13 @@ from test_directory_steps import ENTRIES, A, B, Scene
 
 from kraft_runbook.cluster.log_dirs import FutureCopy
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.throttle_replication import remove_throttles
 from kraft_runbook.reassignment.look import ReassignmentSeen
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.steps.reassignment.copying import WhileCopying
+from kraft_runbook.steps.reassignment.directories import undone
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.pace import AGAIN_SECONDS, AS_THEY_ARE, change_pace
 from kraft_runbook.steps.reassignment.troubles import wait_out
@@ -187,3 +189,19 @@ def test_the_wait_for_a_broker_between_disks_is_not_as_old_as_one_that_ended_wit
     with pytest.raises(Unreachable, match="broker 2 does not answer"):
         scene.move()
     assert scene.told()[-1] == "gave up"
+
+
+def test_a_broker_that_is_silent_for_a_moment_fails_no_comparison_of_directories(scene: Paced) -> None:
+    scene.move()
+    scene.copies_end()
+    scene.move()
+    scene.silent = {2}
+    without = scene.disks()
+    with pytest.raises(Unreachable, match="broker 2 does not answer"):
+        scene.verify()
+    assert scene.cluster.told[-1] == "Not done, trying again: broker 2 does not answer"
+    assert undone(scene.run())[-1] == "broker 2 does not answer"
+    scene.silent = set()
+    looks = iter([without, scene.disks()])
+    scene.cluster.answers[look_at_disks] = lambda brokers: next(looks)
+    assert scene.verify()["in_their_directories"] == 3

@@ -11,6 +11,7 @@ import pytest
 from observations import SPEC
 from placements import MB, of, tp
 
+from kraft_runbook.cli.reassign_command import replicas_elsewhere
 from kraft_runbook.cluster.assignment import Answer, Move, Ongoing, PartitionResult, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, Directories, FutureCopy, LogDir
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
@@ -219,6 +220,26 @@ def test_what_was_deleted_or_made_anew_or_has_left_is_asked_for_no_more() -> Non
     assert still_asked(plan, {"a": "x"}, held) == ASKED
     assert still_asked(plan, {"a": "y"}, held) == {}
     assert still_asked(plan, {}, {B: (1, 3)}) == {}
+
+
+def test_the_command_line_compares_no_directory_of_a_topic_that_was_deleted_since() -> None:
+    """The comparison with what was before says that, and that it is no fault; so it does of a replica that has left."""
+    asked = {(2, A): TWO, (2, B): ONE, (3, C): TWO, (2, tp("deleted", 0)): TWO}
+    heard: list[Any] = []
+
+    def holders(_: Any, topics: Any, **__: Any) -> Any:
+        heard.append(topics)
+        return {}, PRESENT
+
+    def looks(_: Any, brokers: Any, **__: Any) -> Any:
+        heard.append(brokers)
+        return {b: each for b, each in logs(NOW).items() if b in brokers}
+
+    secrets: Any = None
+    found = replicas_elsewhere(SPEC, asked, secrets=secrets, holders=holders, looks=looks)
+    assert found == ("a-0 of broker 2 in /d1, not in /d2",)
+    assert heard == [{"a", "deleted"}, {2}]
+    assert replicas_elsewhere(SPEC, {}, secrets=secrets, holders=holders, looks=looks) == () and len(heard) == 2
 
 
 def test_what_lies_elsewhere_is_named_and_copied() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -28,14 +29,22 @@ from kraft_runbook.cli.reassign_goal import (
     write_text,
 )
 from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.procedures.move_between_disks import look_at_disks
+from kraft_runbook.procedures.move_between_disks import held_by, look_at_disks
 from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.directories import brokers_asked, in_words, judge_directories, lie_elsewhere
+from kraft_runbook.reassignment.directories import (
+    brokers_asked,
+    in_words,
+    judge_directories,
+    lie_elsewhere,
+    still_held,
+)
+from kraft_runbook.reassignment.disks import Held, Logs
 from kraft_runbook.reassignment.explain import causes_of, has_rate, progress_between
 from kraft_runbook.reassignment.goals import Goal, Measure, Topics
 from kraft_runbook.reassignment.look import ReplicasLook, of_hidden
@@ -193,11 +202,27 @@ def verify_command(
             legacy_znode=look.legacy is not None,
             source="as brokers show it",
         )
-    if wanted.directories:
-        logs = look_at_disks(spec, brokers_asked(wanted.directories), secrets=secrets)
-        found = replace(found, elsewhere=lie_elsewhere(wanted.directories, logs))
+    found = replace(found, elsewhere=replicas_elsewhere(spec, wanted.directories, secrets=secrets))
     typer.echo(to_json("reassign-verify", found) if as_json else found.render_text())
     raise typer.Exit(FINE if found.holds else NO)
+
+
+def replicas_elsewhere(
+    spec: ClusterSpec,
+    asked: Directories,
+    *,
+    secrets: Secrets,
+    holders: Callable[..., tuple[Mapping[str, str], Held]] = held_by,
+    looks: Callable[..., Logs] = look_at_disks,
+) -> tuple[str, ...]:
+    """The replicas that lie in another directory than asked, in words. One that its broker does not hold is not among
+    them, nor is one of a deleted topic: what that means, the comparison with the plan says.
+    """
+    if not asked:
+        return ()
+    _, held = holders(spec, {p.topic for _, p in asked}, secrets=secrets)
+    asked = still_held(asked, held)
+    return lie_elsewhere(asked, looks(spec, brokers_asked(asked), secrets=secrets))
 
 
 def _show(

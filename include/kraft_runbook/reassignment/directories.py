@@ -92,11 +92,18 @@ def still_asked(plan: ReassignmentPlan, ids: Mapping[str, str], held: Held) -> D
     plan's topics; ``held``: who has which partition by the controller.
     """
     anew = plan.made_anew(ids)
-    return {
-        (broker, p): path
-        for (broker, p), path in plan.directories.items()
-        if p.topic not in anew and broker in held.get(p, ())
-    }
+    return {each: path for each, path in still_held(plan.directories, held).items() if each[1].topic not in anew}
+
+
+def still_held(asked: Directories, held: Held) -> Directories:
+    """The directories of those replicas that their brokers have by the controller."""
+    return {(broker, p): path for (broker, p), path in asked.items() if broker in held.get(p, ())}
+
+
+def require_answers(asked: Directories, logs: Logs) -> None:
+    """Raises Unreachable for a broker that did not answer."""
+    if silent := brokers_asked(asked) - logs.keys():
+        raise Unreachable(f"{nodes('broker', silent, 'does')} not answer", way_out="start it")
 
 
 def lie_elsewhere(asked: Directories, logs: Logs) -> tuple[str, ...]:
@@ -118,8 +125,7 @@ def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
     that did not answer; StepFailed for what may pass: a replica of which its broker shows no log, one that somebody
     copies to another directory, a directory that can take nothing now.
     """
-    if silent := brokers_asked(asked) - logs.keys():
-        raise Unreachable(f"{nodes('broker', silent, 'does')} not answer", way_out="start it")
+    require_answers(asked, logs)
     if unseen := _without_a_log(asked, logs):
         raise StepFailed(
             f"{len(unseen)} replicas are to lie in a certain log directory, and their brokers show no log of them:"

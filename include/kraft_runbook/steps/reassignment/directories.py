@@ -18,6 +18,7 @@ from kraft_runbook.reassignment.directories import (
     in_words,
     judge_directories,
     lie_elsewhere,
+    require_answers,
     still_asked,
 )
 from kraft_runbook.reassignment.disk_rates import own_rates
@@ -210,10 +211,14 @@ def undone(run: Run) -> tuple[str, ...]:
 
 
 def _elsewhere(run: Run, plan: ReassignmentPlan) -> tuple[int, Sequence[str]]:
-    """How many replicas are asked to lie in a certain directory, and which do not."""
+    """How many replicas are asked to lie in a certain directory, and which do not. Raises Unreachable where a broker
+    does not say.
+    """
     ids, held = run.cluster.ask(held_by, plan.topics)
     asked = still_asked(plan, ids, held)
-    return len(asked), lie_elsewhere(asked, run.cluster.ask(look_at_disks, brokers_asked(asked)))
+    logs: Logs = run.cluster.ask(look_at_disks, brokers_asked(asked))
+    require_answers(asked, logs)
+    return len(asked), lie_elsewhere(asked, logs)
 
 
 def _named(elsewhere: Sequence[str]) -> str:
