@@ -123,6 +123,16 @@ def test_a_rate_that_is_too_low_once_all_has_moved_is_waited_for_and_changed_by_
     assert scene.rate == str(40 * MB) and len(scene.copied) == 1 and "refused no more" in scene.told()
 
 
+def test_what_is_no_rate_ends_no_copy_that_goes_on_and_is_waited_for_before_the_first(scene: Paced) -> None:
+    asked = files_of(scene.run()).directory / "throttle_mb"
+    asked.write_text("fast")
+    assert scene.move().rests and not scene.copied and "write MB/s a broker into it" in str(scene.cluster.told)
+    asked.unlink()
+    assert not scene.move().rests and len(scene.copied) == 1
+    asked.write_text("fast")
+    assert not scene.move().rests and scene.rate == "5000000" and "throttle refused" in scene.told()
+
+
 def test_a_rate_that_stays_too_low_ends_the_task_with_what_to_do(scene: Paced) -> None:
     scene.produced = 9 * MB
     scene.move()

@@ -258,7 +258,7 @@ def test_a_replica_that_somebody_copies_away_is_not_where_it_is_to_lie() -> None
     said = "a-1 of broker 2 in /d1, and somebody copies it to /d2"
     assert lie_elsewhere({(2, B): ONE}, seen) == (said,)
     assert lie_elsewhere({(2, B): TWO}, seen) == ("a-1 of broker 2 in /d1, not in /d2",)
-    with pytest.raises(Refused, match="somebody copies 1 replicas away.*a-1 of broker 2 to /d2") as refused:
+    with pytest.raises(Refused, match=r"somebody copies 1 replicas away.*a-1 of broker 2 to /d2") as refused:
         judge_directories(plan_of(NOW, {(2, B): ONE}, {B: (1, 2)}), seen)
     assert "let that end" in refused.value.way_out
 

@@ -125,17 +125,16 @@ def _require_an_end(run: Run) -> None:
     throttle under which they would never end: that passes, or a person gives another (``pace``), who is answered.
     """
     files, given = files_of(run), asks_how_fast(run).throttle
-    rate = files.wanted_throttle(given)
-    if rate is None:
-        return
     reading = reading_of(run, files.disk_plan)
     if reading.moving or reading.there:
         return
     try:
-        require_copies_end(run, reading.left, rate)
+        rate = files.wanted_throttle(given)
+        if rate is not None:
+            require_copies_end(run, reading.left, rate)
     except Refused as refused:
         run.cluster.tell(f"No copy between disks begins. What to do: {refused.way_out}")
-        if rate != given:
+        if files.asks_for_another(given):
             run.journal.record(Moves(what=THROTTLE_REFUSED, partitions=None, told=str(refused)))
         raise StepFailed(
             refused.problem,
