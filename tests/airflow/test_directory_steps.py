@@ -31,7 +31,7 @@ from kraft_runbook.procedures.move_between_disks import (
     set_disk_rate,
     start_disk_moves,
 )
-from kraft_runbook.procedures.move_replicas import start_next_batch
+from kraft_runbook.procedures.move_replicas import StartedInPart, start_next_batch
 from kraft_runbook.procedures.throttle_replication import list_moves, read_throttles, remove_throttles, set_rate, unlist
 from kraft_runbook.reassignment.batches import next_batch
 from kraft_runbook.reassignment.disk_rates import CopySettings
@@ -59,7 +59,7 @@ from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook.steps.reassignment.wanted import asks_for_goal
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
-from kraft_runbook_airflow.reassignment.trigger import DiskTrigger
+from kraft_runbook_airflow.reassignment.trigger import DiskTrigger, ReassignmentTrigger
 
 A, B = tp("t", 0), tp("t", 1)
 ONE, TWO = "/d1", "/d2"
@@ -400,3 +400,35 @@ def test_a_throttle_under_which_copies_between_disks_never_end_is_refused_with_t
     scene.moved()
     scene.produced = 9 * MB
     assert scene.move().rests and not scene.copied and scene.rate is None
+
+
+def test_a_directory_that_a_broker_does_not_take_holds_up_no_other_move(scene: Scene) -> None:
+    """The next batch is chosen at once without what asks for it: else each try chooses the same, and sends nothing."""
+    both = [
+        {"topic": "t", "partition": n, "replicas": [3, 2], "log_dirs": [path, "any"]}
+        for n, path in ((0, TWO), (1, ONE))
+    ]
+    scene.params |= {"plan": json.dumps({"partitions": both}), "partitions_a_request": 1}
+    scene.plan()
+    scene.begin()
+
+    def refuses(plan: Any, now: ReplicasLook, limits: Any, **_: Any) -> Any:
+        batch = next_batch(plan, now.placement, limits)
+        if A in [m.partition for m in batch]:
+            why = {(3, TWO): "t-0 in /d2 of broker 3: the directory has failed"}
+            raise StartedInPart("it does not take it", way_out="mend it", done=(), untold=why)
+        scene.did += [f"start {m.partition}" for m in batch]
+        scene.ongoing |= {m.partition: Ongoing((3, 2, 1), (3,), (1,)) for m in batch}
+        scene.present |= {m.partition: (1, 2, 3) for m in batch}
+        return batch
+
+    scene.cluster.answers[start_next_batch] = refuses
+    wait = scene.move()
+    assert isinstance(wait, WhileMoving) and scene.did == ["start t-1"] and wait.closed == {(3, TWO)} and not wait.rests
+    trigger = ReassignmentTrigger(**ReassignmentTrigger.of("lab", wait).serialize()[1])
+    assert trigger.looks()(scene.cluster) == "", "whether it takes it again, the task asks, and not the wait"
+    scene.ongoing, scene.present[B] = {}, (3, 2)
+    assert scene.move().rests and scene.told()[-1] == "tries again"
+    assert "not made where the plan asks for them: t-0 in /d2 of broker 3: the directory" in scene.cluster.told[-1]
+    scene.cluster.answers[start_next_batch] = scene.start
+    assert scene.move().rests == 0 and scene.did[-1] == "start t-0" and scene.told()[-1] == "refused no more"

@@ -16,7 +16,7 @@ from kraft_runbook.cluster.assignment import Answer, Move, Ongoing, PartitionRes
 from kraft_runbook.cluster.log_dirs import BrokerLogs, Directories, FutureCopy, LogDir
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.procedures.move_replicas import StartedInPart, start_next_batch
-from kraft_runbook.reassignment.batches import Limits, batch_with_room
+from kraft_runbook.reassignment.batches import Limits, batch_with_room, next_batch
 from kraft_runbook.reassignment.directories import (
     copies_left,
     in_words,
@@ -160,7 +160,22 @@ def test_what_still_comes_is_counted_where_it_was_asked_for() -> None:
     plan = plan_of(now, {(3, A): TWO, (3, B): TWO, (3, C): ONE}, dict.fromkeys((A, B, C), (3, 2)))
     none: Any = lambda _: {}  # noqa: E731
     later, batch, why = batch_with_room(plan, look, Limits(5), listed=none)
-    assert batch == () and later.full == {3} and "in /d2" in why[0]
+    assert [m.partition for m in batch] == [C], "what goes to the other disk of that broker goes on"
+    assert later.closed == {(3, TWO)} and not later.full and "in /d2" in why[0]
+
+
+@pytest.mark.parametrize(("spoilt", "said"), [({"error": "error 56"}, "has failed"), ({"cordoned": True}, "cordoned")])
+def test_a_directory_that_takes_nothing_holds_up_no_other_move(spoilt: Any, said: str) -> None:
+    """Else each batch is of the moves to it, nothing is sent, and the run fails with all others undone."""
+    one, two = NOW.directories[3]
+    now = replace(NOW, directories={**NOW.directories, 3: (one, replace(two, **spoilt))})
+    plan = plan_of(now, {(3, A): TWO, (3, B): ONE}, dict.fromkeys((A, B, C), (3, 2)))
+    look = ReplicasLook("id", now, {}, {}, 0.0)
+    none: Any = lambda _: {}  # noqa: E731
+    later, batch, why = batch_with_room(plan, look, Limits(1), listed=none)
+    assert [m.partition for m in batch] == [B] and later.closed == {(3, TWO)}
+    assert why[0].startswith("broker 3 is to make 1 replicas in /d2: /d2 ") and said in why[0]
+    assert [m.partition for m in next_batch(plan, replace(later, full=frozenset({3})), Limits(5))] == [B]
 
 
 class Brokers:
@@ -203,11 +218,15 @@ def test_a_broker_is_told_the_directory_before_the_move_is_sent(answer: str | No
     assert brokers.asked == [("broker 3", {A: TWO}), ("controller", [A, B])]
 
 
-@pytest.mark.parametrize("answer", ["the directory has failed", Unreachable("it is silent", way_out="start it")])
+@pytest.mark.parametrize(
+    "answer",
+    ["the directory has failed", Unreachable("it is silent", way_out="start it"), Refused("it may not", way_out="x")],
+)
 def test_a_move_whose_broker_does_not_take_the_directory_is_not_sent_and_others_are(answer: Any) -> None:
     brokers = Brokers(b3=answer)
-    with pytest.raises(StartedInPart, match=r"1 replicas are not made where.*a-0 in /d2 of broker 3: ") as part:
+    with pytest.raises(StartedInPart, match=r"replicas are not made where.*a-0 in /d2 of broker 3: ") as part:
         start(brokers, BOTH)
+    assert part.value.untold.keys() == {(3, TWO)}
     assert [m.partition for m in part.value.done] == [B] and brokers.asked[-1] == ("controller", [B])
     with pytest.raises(StartedInPart):
         start(brokers, PLAN)

@@ -44,11 +44,15 @@ busy for long (``batches.ZOOKEEPER_LIMITS``).
 
 
 class StartedInPart(StepFailed):
-    """Some moves are started (``done``), others are not."""
+    """Some moves are started (``done``), others are not. ``untold``: by broker and log directory, why the broker did
+    not take it as the one to make replicas in, in words.
+    """
 
-    def __init__(self, problem: str, *, way_out: str, done: tuple[Move, ...]) -> None:
+    def __init__(
+        self, problem: str, *, way_out: str, done: tuple[Move, ...], untold: Mapping[tuple[int, str], str] | None = None
+    ) -> None:
         super().__init__(problem, way_out=way_out)
-        self.done = done
+        self.done, self.untold = done, untold or {}
 
 
 class CancelledInPart(StepFailed):
@@ -159,12 +163,18 @@ def start_next_batch(
         done = ()
     if untold:
         raise StartedInPart(
-            f"{len(untold)} replicas are not made where the plan asks for them: {some(untold, SAMPLE, between='; ')}",
-            way_out="mend the directory or start the broker that is named, then do this step again: it sends what is"
-            " left",
+            of_untold(untold.values()),
+            way_out="mend the directory or start the broker that is named, or allow it Alter on the cluster; then do"
+            " this step again: it sends what is left",
             done=done,
+            untold=untold,
         )
     return done
+
+
+def of_untold(untold: Collection[str]) -> str:
+    """In words."""
+    return f"replicas are not made where the plan asks for them: {some(untold, SAMPLE, between='; ')}"
 
 
 def _told_where(
@@ -173,26 +183,28 @@ def _told_where(
     batch: tuple[Move, ...],
     secrets: Secrets,
     alter: Callable[..., Mapping[TopicPartition, str]],
-) -> tuple[tuple[Move, ...], list[str]]:
+) -> tuple[tuple[Move, ...], dict[tuple[int, str], str]]:
     """Let brokers make the batch's new replicas in the directories that the plan asks for: AlterReplicaLogDirs of a
     replica that is not there answers REPLICA_NOT_AVAILABLE, and the broker remembers the directory until it makes the
     replica or restarts (3.9.2: ReplicaManager.alterReplicaLogDirs, LogManager.maybeUpdatePreferredLogDir). Returns the
-    moves without those whose broker did not take it, and these in words.
+    moves without those whose broker did not take it; and, by broker and directory, why not.
     """
     wanted: dict[int, dict[TopicPartition, str]] = {}
     for move in batch if plan.directories else ():
         for broker in move.adding:
             if path := plan.directories.get((broker, move.partition)):
                 wanted.setdefault(broker, {})[move.partition] = path
-    untold, said = set[TopicPartition](), []
+    untold, said = set[TopicPartition](), dict[tuple[int, str], str]()
     for broker, mine in sorted(wanted.items()):
         try:
             answers = alter(spec, spec.broker(broker), mine, secrets=secrets)
-        except Unreachable as error:
+        except (Unreachable, Refused) as error:
             answers = dict.fromkeys(mine, error.problem)
         refused = {p: why for p, why in answers.items() if why not in GONE}
         untold |= refused.keys()
-        said += [f"{p} in {mine[p]} of broker {broker}: {why}" for p, why in sorted(refused.items())]
+        for path in sorted({mine[p] for p in refused}):
+            these = sorted(p for p in refused if mine[p] == path)
+            said[broker, path] = f"{some(these, SAMPLE)} in {path} of broker {broker}: {refused[these[0]]}"
     return tuple(each for each in batch if each.partition not in untold), said
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, Replicas, TopicPartition
-from kraft_runbook.reassignment.disk_room import to_come, to_cordoned, too_full
+from kraft_runbook.cluster.log_dirs import Directories
+from kraft_runbook.reassignment.disk_room import to_closed, to_come, to_cordoned, too_full
 from kraft_runbook.reassignment.list_room import Listed, ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
@@ -62,7 +63,8 @@ def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[
 
     What moves no data goes beside anything. A copy to a broker that does not run waits: it would not end before that
     broker is back, and a controller in ZooKeeper mode refuses it. So does a copy of a partition without a leader, which
-    nobody gives, and one to a broker without room (``Placement.full``).
+    nobody gives, one to a broker without room (``Placement.full``), and one into a directory that takes nothing
+    (``closed``).
 
     No more of one topic go on at once than its lists of throttled replicas can name (``list_room``).
 
@@ -76,10 +78,11 @@ def batch_with_room(
     plan: ReassignmentPlan, look: ReplicasLook, limits: Limits, *, listed: Callable[[Collection[str]], Listed]
 ) -> tuple[Placement, tuple[Move, ...], tuple[str, ...]]:
     """The same without copies to brokers whose disks have no room for their part of it beside what still comes there:
-    others may have used them since it was planned, or cordoned all of them. Nor does it have copies for which lists of
+    others may have used them since it was planned, or cordoned all of them. The same of a directory that the plan asks
+    for: what goes elsewhere on that broker goes on. Nor does it have copies for which lists of
     throttled replicas have no room beside what others have there (``listed``, asked of the topics of a batch alone).
-    What the look shows, with these brokers and lists (``Placement.full``, ``listed``); the batch; and why it has
-    nothing for these brokers, in words.
+    What the look shows, with these brokers, directories and lists (``Placement.full``, ``closed``, ``listed``); the
+    batch; and why it has nothing for these brokers and directories, in words.
     """
     now, begun, said, known = look.placement, to_come(look, plan.directories), list[str](), set[str]()
     while True:
@@ -88,8 +91,14 @@ def batch_with_room(
         known |= topics
         if topics and (others := listed(topics)):
             now = replace(now, listed={**now.listed, **others})
-        elif found := [*to_cordoned(batch, now), *too_full(batch, now, begun, asked=plan.directories)]:
-            now = replace(now, full=now.full | {broker for broker, _ in found})
+        elif found := [
+            *to_closed(batch, now, plan.directories),
+            *to_cordoned(batch, now),
+            *too_full(batch, now, begun, asked=plan.directories),
+        ]:
+            full = {broker for (broker, paths), _ in found if not paths}
+            closed = {(broker, path) for (broker, paths), _ in found for path in paths}
+            now = replace(now, full=now.full | full, closed=now.closed | closed)
             said += [why for _, why in found]
         else:
             return now, batch, tuple(said)
@@ -108,7 +117,7 @@ def batches(
     reading = read(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
         return
-    may_end = (each for each in reading.left if not each.adding or _may_be_copied(each, now))
+    may_end = (each for each in reading.left if not each.adding or _may_be_copied(each, now, plan.directories))
     rank = limits.order.rank
     ordered = sorted(
         may_end, key=lambda each: (_urgency(each, plan, now), rank(now.size(each.partition)), each.partition)
@@ -128,9 +137,12 @@ def busiest(now: Placement) -> int:
     return max(load.values(), default=0)
 
 
-def _may_be_copied(move: Move, now: Placement) -> bool:
-    return (
-        now.live.issuperset(move.target) and move.partition not in now.leaderless and now.full.isdisjoint(move.adding)
+def _may_be_copied(move: Move, now: Placement, asked: Directories) -> bool:
+    if not now.live.issuperset(move.target) or move.partition in now.leaderless:
+        return False
+    paths = {broker: asked.get((broker, move.partition)) for broker in move.adding}
+    return not any(
+        broker in now.full if path is None else (broker, path) in now.closed for broker, path in paths.items()
     )
 
 

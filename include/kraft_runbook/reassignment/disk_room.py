@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.log_dirs import (
+    BrokerLogs,
     Directories,
     Volume,
     all_cordoned,
@@ -24,15 +25,19 @@ UNCORDON = "drain the broker in the same plan, or let it take replicas: take a d
 
 
 NONE_ASKED: Directories = {}
+Full = tuple[int, tuple[str, ...]]
+"""A broker without room: for replicas that are asked to lie in these directories of it, or, where none is named, for
+all that do not ask for one.
+"""
 ToCome = Mapping[tuple[int, str], int]
 """Bytes that copies which go on still lack, by broker and directory; where a copy has no log yet, by the empty text."""
 
 
 def too_full(
     moves: Iterable[Move], placement: Placement, begun: ToCome | None = None, *, asked: Directories = NONE_ASKED
-) -> Iterator[tuple[int, str]]:
-    """The volumes that these moves fill, beside what still comes of those that have ``begun``: the broker, and in
-    words. What moves delete elsewhere on a broker is not counted as room: it is deleted last. Replicas come in the
+) -> Iterator[tuple[Full, str]]:
+    """The volumes that these moves fill, beside what still comes of those that have ``begun``: for which replicas, and
+    in words. What moves delete elsewhere on a broker is not counted as room: it is deleted last. Replicas come in the
     order given; those with a directory that is ``asked`` for, to that.
     """
     for broker, sizes, named in _coming(moves, placement, asked):
@@ -42,17 +47,33 @@ def too_full(
             if volume.taken and volume.taken + lacks > _room(volume):
                 where = f" in {_named(volume)}" if len(directories) > 1 else ""
                 taken = f"{volume.taken + lacks:,} bytes{where}"
-                yield broker, f"broker {broker} is to take {taken} and has {volume.usable:,} free"
+                told = tuple(each for each in volume.paths if each in named)
+                yield (broker, told), f"broker {broker} is to take {taken} and has {volume.usable:,} free"
 
 
-def to_cordoned(moves: Iterable[Move], placement: Placement) -> Iterator[tuple[int, str]]:
-    """The brokers that are to take copies, and whose directories are all cordoned: the broker, and in words. Kafka
-    4.3.1 and 4.4.0 would put them into one all the same (LogManager.nextLogDirs).
+def to_closed(moves: Iterable[Move], placement: Placement, asked: Directories) -> Iterator[tuple[Full, str]]:
+    """The directories that these moves ask for, and that have failed or are cordoned, or are none of the broker's,
+    where it has described them: for which replicas, and in words.
+    """
+    for broker, _, named in _coming(moves, placement, asked):
+        if broker in placement.directories:
+            logs = BrokerLogs(broker, placement.directories[broker], {})
+            for path in sorted(named):
+                if why := logs.why_not_usable(path):
+                    yield (
+                        (broker, (path,)),
+                        f"broker {broker} is to make {len(named[path]):,} replicas in {path}: {why}",
+                    )
+
+
+def to_cordoned(moves: Iterable[Move], placement: Placement) -> Iterator[tuple[Full, str]]:
+    """The brokers that are to take copies, and whose directories are all cordoned: for which replicas, and in words.
+    Kafka 4.3.1 and 4.4.0 would put them into one all the same (LogManager.nextLogDirs).
     """
     for broker, sizes, _ in _coming(moves, placement, NONE_ASKED):
         if all_cordoned(placement.directories.get(broker, ())):
             taken = f"broker {broker} is to take {len(sizes):,} replicas"
-            yield broker, f"{taken}, and all its log directories are cordoned"
+            yield (broker, ()), f"{taken}, and all its log directories are cordoned"
 
 
 def to_come(look: ReplicasLook, asked: Directories = NONE_ASKED) -> ToCome:

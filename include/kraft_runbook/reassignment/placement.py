@@ -21,8 +21,9 @@ class Placement:
     waits. ``leaderless``: partitions that nobody leads. ``leaders``: who leads each; absent where unknown.
     ``in_sync``: who has a replica in sync, also of those that a reassignment adds; absent where unknown.
     ``topic_ids``: of the topics of a plan, where that was asked and they have one. ``full``: brokers without room for
-    what would be started there next, or with all directories cordoned; ``listed``: by topic and key, what others have
-    in lists of throttled replicas (``batches.batch_with_room``).
+    what would be started there next, or with all directories cordoned; ``closed``: by broker, log directories that take
+    no replica now that a plan wants in them; ``listed``: by topic and key, what others have in lists of throttled
+    replicas (``batches.batch_with_room``).
     """
 
     racks: Mapping[int, str | None]
@@ -37,6 +38,7 @@ class Placement:
     in_sync: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     full: frozenset[int] = frozenset()
+    closed: frozenset[tuple[int, str]] = frozenset()
     listed: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
 
     @property

@@ -83,9 +83,11 @@ class ReassignmentTrigger(WhileItMoves):
         most: int | None = None,
         full: Sequence[int] = (),
         filled: Sequence[str] = (),
+        closed: Sequence[Sequence[Any]] = (),
     ) -> None:
         self.limits, self.throttled, self.being_deleted = limits, throttled, list(being_deleted)
         self.hours, self.most, self.full, self.filled = hours, most, list(full), list(filled)
+        self.closed = [list(each) for each in closed]
         super().__init__(
             cluster,
             run,
@@ -98,6 +100,7 @@ class ReassignmentTrigger(WhileItMoves):
             most=most,
             full=self.full,
             filled=self.filled,
+            closed=self.closed,
         )
 
     @staticmethod
@@ -106,7 +109,17 @@ class ReassignmentTrigger(WhileItMoves):
         deleted, full, filled = sorted(wait.being_deleted), sorted(wait.full), sorted(wait.filled)
         hours = str(wait.hours) if wait.hours else None
         return ReassignmentTrigger(
-            cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most, full, filled
+            cluster,
+            wait.files.name,
+            limits,
+            wait.throttled,
+            deleted,
+            wait.rests,
+            hours,
+            wait.most,
+            full,
+            filled,
+            sorted(wait.closed),
         )
 
     def looks(self) -> Callable[[Cluster], str]:
@@ -120,6 +133,7 @@ class ReassignmentTrigger(WhileItMoves):
             most=self.most,
             full=self.full,
             filled=self.filled,
+            closed=[(broker, path) for broker, path in self.closed],
             say=self.say,
             warn=self.log.warning,
         ).look

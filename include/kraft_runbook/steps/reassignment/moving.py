@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.demote_broker import keep_orders
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
-from kraft_runbook.procedures.move_replicas import StartedInPart, save_state, start_next_batch
+from kraft_runbook.procedures.move_replicas import StartedInPart, of_untold, save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits, batch_with_room, batches
 from kraft_runbook.reassignment.list_room import crowded, filled_by_others
@@ -77,19 +77,25 @@ def move_on(run: Run, *, asks: Asks) -> WhileMoving | WhileCopying | dict[str, A
     throttle between brokers is put back before, since copies between disks may take hours.
 
     Once moves were started, a lost broker, a server that does not answer, and what Kafka refuses for the moment end
-    nothing: the wait is for them (``troubles``), and what can go on does. Raises Refused; Unreachable or StepFailed
-    where that has lasted too long, or none was started.
+    nothing: the wait is for them (``troubles``), and what can go on does. So does what needs no directory that a broker
+    did not take: the next batch is chosen at once, without those that ask for it. Raises Refused; Unreachable or
+    StepFailed where that has lasted too long, or none was started.
     """
-    files = files_of(run)
-    try:
-        found = _move_on(run, asks)
-        if isinstance(found, PlanReading) and files.plan().directories and files.throttles.rate is not None:
-            put_throttles_back(run)
-    except (Unreachable, StepFailed) as trouble:
-        if not has_started(run):
-            raise
-        wait_out(run, trouble)
-        return WhileMoving(files, Limits(1), files.throttles.rate, rests=AGAIN_SECONDS)
+    files, untold = files_of(run), dict[tuple[int, str], str]()
+    while True:
+        try:
+            found = _move_on(run, asks, untold)
+            if isinstance(found, PlanReading) and files.plan().directories and files.throttles.rate is not None:
+                put_throttles_back(run)
+            break
+        except (Unreachable, StepFailed) as trouble:
+            if isinstance(trouble, StartedInPart) and trouble.untold.keys() - untold.keys():
+                untold |= trouble.untold
+                continue
+            if not has_started(run):
+                raise
+            wait_out(run, trouble)
+            return WhileMoving(files, Limits(1), files.throttles.rate, rests=AGAIN_SECONDS)
     if isinstance(found, WhileMoving):
         return found
     if wait := lay_out(run, files.plan()):
@@ -99,8 +105,10 @@ def move_on(run: Run, *, asks: Asks) -> WhileMoving | WhileCopying | dict[str, A
     return {"there": len(found.there), "deleted_since": len(found.gone)}
 
 
-def _move_on(run: Run, asks: Asks) -> WhileMoving | PlanReading:
-    """Where the plan stands, where nothing of it is left between brokers."""
+def _move_on(run: Run, asks: Asks, untold: Mapping[tuple[int, str], str]) -> WhileMoving | PlanReading:
+    """Where the plan stands, where nothing of it is left between brokers. ``untold``: as of ``StartedInPart``, from
+    this task's batches before.
+    """
     look, reading, seen = require_signed(run, waits=True)
     begun_before_a_kill(run, [str(each) for each in sorted(reading.moving)])
     waits = has_started(run)
@@ -125,11 +133,13 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | PlanReading:
     change_throttle(run, plan, look, wanted)
     wanted = wanted.at_most(files.most_at_once(files.throttles.rate))
     limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
+    look = replace(look, placement=replace(look.placement, closed=frozenset(untold)))
     now, next_ones, no_room = batch_with_room(plan, look, limits, listed=partial(listed_by_others, run))
     look, copying = replace(look, placement=now), now.copying
     moving = [each for each in plan.moves if each.partition in copying]
     filled = filled_by_others(reading.left, [*moving, *next_ones], now.listed)
     no_room += tuple(f"topic {each}: others have filled its lists of throttled replicas" for each in filled)
+    no_room += (of_untold(untold.values()),) if untold else ()
     stands = reading.holds_up(now.ongoing) and not reading.lost and not next_ones
     if stands:
         if not waits:
@@ -181,6 +191,7 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | PlanReading:
         hours=wanted.hours,
         most=wanted.moves,
         full=now.full,
+        closed=now.closed,
         filled=filled,
     )
 

@@ -115,7 +115,8 @@ class WhileMoving:
 
     ``throttled``: bytes a second that are in force. ``being_deleted``: topics whose deletion waits, or that were made
     anew under their names, as the task saw them; nothing of theirs is started, so there is no room for it. ``full``:
-    brokers without room on their disks, in the same way, and ``filled``: topics whose lists of throttled replicas
+    brokers without room on their disks, in the same way, ``closed``: log directories that take nothing
+    (``Placement.closed``), and ``filled``: topics whose lists of throttled replicas
     others have filled: whether there is room again, the task asks. ``say``: seconds from one word on how far it is to
     the next. ``warn``: hears of what is stuck. ``rests``: instead of a look,
     so many seconds until the task tries again what it has just failed at. ``hours``: in which batches may start.
@@ -131,6 +132,7 @@ class WhileMoving:
     most: int | None = None
     full: Collection[int] = ()
     filled: Collection[str] = ()
+    closed: Collection[tuple[int, str]] = ()
     say: float = SAY_SECONDS
     warn: Callable[[str], object] = log.warning
     _earlier: ReplicasLook | None = None
@@ -186,6 +188,7 @@ class WhileMoving:
             look.placement,
             being_deleted=frozenset(self.being_deleted),
             full=frozenset(self.full),
+            closed=frozenset(self.closed),
             listed=without_room(self.filled),
         )
         reading = read_plan(plan, placement)
@@ -232,6 +235,9 @@ class WhileMoving:
             self.warn(f"{reading.because[-1]}, all else goes on")
         if self.full:
             self.warn(f"{nodes('broker', self.full, 'has')} no room for what would start there, all else goes on")
+        if self.closed:
+            named = some([f"{path} of broker {broker}" for broker, path in sorted(self.closed)], 5)
+            self.warn(f"Nothing that the plan wants in {named} is started there now, all else goes on")
         if self.filled:
             self.warn(f"Others have filled the lists of throttled replicas of {some(self.filled, 5)}, all else goes on")
         told = HowFar(
