@@ -69,6 +69,12 @@ def cordon(now: dict[int, BrokerLogs], *paths: str) -> dict[int, BrokerLogs]:
     }
 
 
+def broken(now: dict[int, BrokerLogs]) -> dict[int, BrokerLogs]:
+    """With a third directory, which has failed."""
+    failed = LogDir(THREE, None, None, "error 56")
+    return {broker: replace(each, directories=(*each.directories, failed)) for broker, each in now.items()}
+
+
 def test_a_disk_is_emptied_onto_the_others_the_largest_first() -> None:
     plan = plan_disks(EmptyDisk(1, ONE), FULL)
     assert [(m.partition, m.source, m.target) for m in plan.moves] == [(p, ONE, TWO) for p in (A, B, C)]
@@ -117,6 +123,8 @@ def test_evening_makes_the_fullest_disk_less_full_or_leaves_it(replicas: list[tu
         (ExplicitDisks({(1, A): TWO}), cordon(FULL, TWO), "/d2 is cordoned"),
         (EmptyDisk(1, ONE), logs({A: ONE}, usable=(400 * MB, 11 * MB)), "to take 10,000,000 bytes in /d2 and has 11,"),
         (ExplicitDisks({(1, A): TWO}), logs({A: ONE}, error="error 56"), "/d2 has failed"),
+        (ExplicitDisks({(1, A): TWO}), broken(FULL), "begins no copy between .* while one is offline: /d3 has failed"),
+        (EmptyDisk(1, ONE), broken(FULL), "begins no copy between .* while one is offline: /d3 has failed"),
         (ExplicitDisks({(1, D): TWO}), logs({A: ONE}), "1 replicas are not there: t-3 on broker 1"),
         (EvenDisks(1), logs({A: ONE, B: TWO}, future={A: FutureCopy(TWO, 1, 5)}), "being copied between disks already"),
     ],
@@ -151,6 +159,14 @@ def test_the_way_back_leaves_what_a_cordoned_disk_would_have_to_take() -> None:
         plan_disks(goal, cordon(now, ONE))
     assert refused.value.way_out == "uncordon it; then do this again"
     assert [m.partition for m in plan_disks(goal, cordon(now, TWO)).moves] == [A, B]
+
+
+def test_the_way_back_copies_nothing_on_a_broker_of_which_another_disk_has_failed() -> None:
+    """It ends copies still: no log is made for that."""
+    goal = BackToOldDisks(tuple(DiskMove(1, p, ONE, TWO) for p in (A, B)))
+    plan = plan_disks(goal, broken(logs({A: TWO, B: ONE}, future={B: FutureCopy(TWO, 4 * MB, 9)})))
+    assert [m.partition for m in plan.moves] == [B]
+    assert "1 replicas stay where they lie (t-0 of broker 1): broker 1 begins no copy" in plan.notes[0]
 
 
 def test_directories_that_may_share_a_volume_count_as_one() -> None:

@@ -116,6 +116,23 @@ def test_a_directory_that_can_take_nothing_is_refused_with_its_name(spoilt: Any,
         judge_directories(PLAN, seen | {3: replace(seen[3], directories=(one, replace(two, **spoilt)))})
 
 
+def test_a_broker_of_which_another_directory_has_failed_makes_replicas_and_copies_none() -> None:
+    """LogManager.getOrCreateLog: only a log that is new is made while a directory is offline."""
+
+    def with_a_failed_one(broker: int) -> dict[int, BrokerLogs]:
+        seen = logs(NOW)
+        failed = LogDir("/d3", None, None, "error 56")
+        return seen | {broker: replace(seen[broker], directories=(*seen[broker].directories, failed))}
+
+    assert len(judge_directories(PLAN, with_a_failed_one(3)).moves) == 1
+    with pytest.raises(Refused, match=r"broker 2 begins no copy .* offline: /d3 has failed") as refused:
+        judge_directories(PLAN, with_a_failed_one(2))
+    assert "restart the broker" in refused.value.way_out
+    with pytest.raises(StepFailed, match=r"broker 2 begins no copy .* offline: /d3 has failed"):
+        copies_left({(2, A): TWO}, with_a_failed_one(2))
+    assert copies_left({(2, A): ONE}, with_a_failed_one(2)).moves == ()
+
+
 def test_a_cordoned_directory_may_keep_what_lies_there() -> None:
     plan, seen = plan_of(NOW, {(2, B): ONE}, {B: (1, 2)}), logs(NOW)
     cordoned = tuple(replace(each, cordoned=each.path == ONE) for each in seen[2].directories)

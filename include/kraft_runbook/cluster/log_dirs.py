@@ -66,6 +66,19 @@ class BrokerLogs:
             return f"{path} has failed ({found.error})"
         return f"{path} is cordoned" if found.cordoned else ""
 
+    @property
+    def why_no_copies(self) -> str:
+        """Why the broker begins no copy between its directories; empty where it does. It begins none while any of them
+        is offline, also one that the copy has nothing to do with: the copy may lie there already
+        (LogManager.getOrCreateLog of a log that is not new). New replicas of the broker are made all the same.
+        """
+        failed = [f"{each.path} has failed ({each.error})" for each in self.directories if each.error]
+        if not failed:
+            return ""
+        return (
+            f"broker {self.broker} begins no copy between its log directories while one is offline: {', '.join(failed)}"
+        )
+
     def is_cordoned(self, path: str) -> bool:
         """Also False where it is none of the broker's."""
         found = self._directory(path)

@@ -30,8 +30,8 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
 
     Raises Refused, with all names at once, for a broker that did not describe its directories, a directory that is none
     of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log, or that somebody
-    copies away; for copies between disks that go on, and for a volume that would be filled by what is made and what is
-    copied there.
+    copies away; for copies between disks on a broker of which any directory has failed; for such that go on, and for a
+    volume that would be filled by what is made and what is copied there.
     """
     if silent := brokers_asked(plan.directories) - logs.keys():
         raise Refused(

@@ -69,9 +69,10 @@ def topics_meant(goal: DiskGoal, logs: Logs) -> set[str]:
 
 
 def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan:
-    """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has
-    failed or is cordoned, a replica that the broker does not hold, copies that go on, a volume that would be filled. On
-    the way back these are left out and named: what can go back does (``held``: as of ``moves_back``).
+    """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has failed
+    or is cordoned, a copy on a broker of which any directory has failed, a replica that the broker does not hold,
+    copies that go on, a volume that would be filled. On the way back these are left out and named: what can go back
+    does (``held``: as of ``moves_back``).
     """
     if isinstance(goal, BackToOldDisks):
         moves, left = moves_back(goal, logs, held)
@@ -88,6 +89,11 @@ def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan
         else:
             to, uneven = even_disks(mine, _open(mine, 2))
             moves = [DiskMove(mine.broker, p, mine.placed[p], path, mine.sizes[p]) for p, path in to.items()]
+    if wrong := [why for broker in sorted({each.broker for each in moves}) if (why := logs[broker].why_no_copies)]:
+        raise Refused(
+            some(wrong, SAMPLE, between="; "),
+            way_out="repair the directory and restart the broker, or take it out of log.dirs and restart it",
+        )
     require_room([(each.broker, each.target, each.size) for each in moves], logs)
     return DiskPlan(str(goal), tuple(sorted(moves)), (*uneven, *_notes(moves, logs)))
 

@@ -43,11 +43,12 @@ def back_over(plans: Iterable[DiskPlan]) -> BackToOldDisks:
 
 def moves_back(goal: BackToOldDisks, logs: Logs, held: Held | None = None) -> tuple[list[DiskMove], tuple[str, ...]]:
     """What can be done of it, and in words what is left out: on a broker that did not answer, in a directory that has
-    failed or is cordoned, without room. Copies are ended in any case but one: a broker of 4.3.1 or 4.4.0 does not end
-    that of a replica in a cordoned directory (ReplicaManager.alterReplicaLogDirs looks at that first). What somebody
-    else has moved on since is theirs, and stays. ``held``: who has which replica by the controller, where that was
-    asked: one without a log lies in a directory that has failed, and is named. What is copied back already stays in the
-    plan, so that its end is waited for.
+    failed or is cordoned, on a broker of which another has failed, without room. Copies are ended in any case but one:
+    a broker of 4.3.1 or 4.4.0 does not end that of a replica in a cordoned directory
+    (ReplicaManager.alterReplicaLogDirs looks at that first). What somebody else has moved on since is theirs, and
+    stays. ``held``: who has which replica by the controller, where that was asked: one without a log lies in a
+    directory that has failed, and is named. What is copied back already stays in the plan, so that its end is waited
+    for.
 
     Raises Refused where all of it is left out.
     """
@@ -76,7 +77,7 @@ def moves_back(goal: BackToOldDisks, logs: Logs, held: Held | None = None) -> tu
             if at != source:
                 leave(broker, partition, "their copies are ended first", "wait for that")
         elif at in targets and copy is None:
-            if why := mine.why_not_usable(source):
+            if why := mine.why_not_usable(source) or mine.why_no_copies:
                 leave(broker, partition, why, "uncordon it" if mine.is_cordoned(source) else "mend it")
             else:
                 back.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))

@@ -21,7 +21,7 @@ REASONS: Mapping[int, str] = {
     3: "it does not exist",
     9: "the broker holds no replica of it",
     39: "the directory is cordoned",
-    56: "the directory has failed",
+    56: "this or another log directory of the broker has failed",
     57: "the broker has no such directory",
 }
 """Kafka's error codes (``Errors``) in words."""
