@@ -125,6 +125,7 @@ def test_evening_makes_the_fullest_disk_less_full_or_leaves_it(replicas: list[tu
         (ExplicitDisks({(1, A): TWO}), logs({A: ONE}, error="error 56"), "/d2 has failed"),
         (ExplicitDisks({(1, A): TWO}), broken(FULL), "begins no copy between .* while one is offline: /d3 has failed"),
         (EmptyDisk(1, ONE), broken(FULL), "begins no copy between .* while one is offline: /d3 has failed"),
+        (EmptyDisk(1, ONE), logs({tp(213 * "x", 10): ONE}), "names of 1 partitions are too long: .*KAFKA-4893.*: xxx"),
         (ExplicitDisks({(1, D): TWO}), logs({A: ONE}), "1 replicas are not there: t-3 on broker 1"),
         (EvenDisks(1), logs({A: ONE, B: TWO}, future={A: FutureCopy(TWO, 1, 5)}), "being copied between disks already"),
     ],

@@ -133,6 +133,21 @@ def test_a_broker_of_which_another_directory_has_failed_makes_replicas_and_copie
     assert copies_left({(2, A): ONE}, with_a_failed_one(2)).moves == ()
 
 
+@pytest.mark.parametrize(("length", "refused"), [(213, False), (214, True)])
+def test_a_topic_for_which_a_broker_takes_no_directory_is_refused_before_anything_moves(
+    length: int, refused: bool
+) -> None:
+    """Kafka does not shorten the name of a copy's directory: topic, number, and 40 characters."""
+    long = tp("x" * length, 0)
+    now = replace(NOW, present={long: (1, 2)}, sizes={long: MB})
+    plan = plan_of(now, {(3, long): TWO}, {long: (3, 2)})
+    if not refused:
+        assert judge_directories(plan, logs(now)).moves == ()
+        return
+    with pytest.raises(Refused, match="the names of 1 partitions are too long: a broker takes no log directory"):
+        judge_directories(plan, logs(now))
+
+
 def test_a_cordoned_directory_may_keep_what_lies_there() -> None:
     plan, seen = plan_of(NOW, {(2, B): ONE}, {B: (1, 2)}), logs(NOW)
     cordoned = tuple(replace(each, cordoned=each.path == ONE) for each in seen[2].directories)

@@ -12,6 +12,17 @@ Directories = Mapping[tuple[int, TopicPartition], str]
 """By broker and partition, the log directory that a replica is to lie in."""
 ABOUT = 0.001
 """The part of a volume by which the usable bytes of one volume may differ in one answer."""
+LONGEST_NAME = 255
+"""Of a log's directory. That of a copy between disks is the log's with 40 characters more, a dot, 32 hexadecimal digits
+and "-future", and Kafka does not shorten it (LocalLog.logFutureDirName).
+"""
+
+
+def too_long_for_a_copy(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Those of which AlterReplicaLogDirs is refused (INVALID_TOPIC_EXCEPTION), also where the replica is not there yet:
+    their topics' names are too long (ReplicaManager.alterReplicaLogDirs, KAFKA-4893).
+    """
+    return sorted(p for p in set(partitions) if len(str(p)) + 40 > LONGEST_NAME)
 
 
 @dataclass(frozen=True, slots=True)

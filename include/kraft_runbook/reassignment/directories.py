@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.reassignment.disk_goals import ExplicitDisks, plan_disks, require_room
+from kraft_runbook.reassignment.disk_goals import ExplicitDisks, plan_disks, require_room, require_short_names
 from kraft_runbook.reassignment.disks import DiskPlan, Held, Logs
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
@@ -30,8 +30,8 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
 
     Raises Refused, with all names at once, for a broker that did not describe its directories, a directory that is none
     of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log, or that somebody
-    copies away; for copies between disks on a broker of which any directory has failed; for such that go on, and for a
-    volume that would be filled by what is made and what is copied there.
+    copies away; for a topic whose name is too long; for copies between disks on a broker of which any directory has
+    failed; for such that go on, and for a volume that would be filled by what is made and what is copied there.
     """
     if silent := brokers_asked(plan.directories) - logs.keys():
         raise Refused(
@@ -57,8 +57,9 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
             f" {some(unseen, SAMPLE)}",
             way_out='mend the log directory that has failed, or name "any" for them',
         )
-    if leaving := _leaving(kept, logs):
-        raise Refused(leaving, way_out="let that end, then plan anew: the run copies them back")
+    of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log, or that somebody
+    copies away; for a topic whose name is too long; for copies between disks on a broker of which any directory has
+    failed; for such that go on, and for a volume that would be filled by what is made and what is copied there.
     copies = plan_disks(ExplicitDisks(kept), logs)
     made = [(broker, path, plan.sizes.get(p, 0)) for (broker, p), path in new.items()]
     require_room([*made, *((m.broker, m.target, m.size) for m in copies.moves)], logs)

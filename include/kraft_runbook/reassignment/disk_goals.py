@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
-from kraft_runbook.cluster.log_dirs import BrokerLogs, Directories, LogDir, may_be_one_volume
+from kraft_runbook.cluster.log_dirs import BrokerLogs, Directories, LogDir, may_be_one_volume, too_long_for_a_copy
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, moves_back
@@ -70,9 +70,9 @@ def topics_meant(goal: DiskGoal, logs: Logs) -> set[str]:
 
 def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan:
     """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has failed
-    or is cordoned, a copy on a broker of which any directory has failed, a replica that the broker does not hold,
-    copies that go on, a volume that would be filled. On the way back these are left out and named: what can go back
-    does (``held``: as of ``moves_back``).
+    or is cordoned, a copy on a broker of which any directory has failed, a replica that the broker does not hold, one
+    whose topic's name is too long, copies that go on, a volume that would be filled. On the way back these are left out
+    and named: what can go back does (``held``: as of ``moves_back``).
     """
     if isinstance(goal, BackToOldDisks):
         moves, left = moves_back(goal, logs, held)
@@ -94,6 +94,7 @@ def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan
             some(wrong, SAMPLE, between="; "),
             way_out="repair the directory and restart the broker, or take it out of log.dirs and restart it",
         )
+    require_short_names(each.partition for each in moves)
     require_room([(each.broker, each.target, each.size) for each in moves], logs)
     return DiskPlan(str(goal), tuple(sorted(moves)), (*uneven, *_notes(moves, logs)))
 
@@ -179,6 +180,17 @@ def _loads(mine: BrokerLogs, directories: Sequence[LogDir]) -> dict[str, int]:
 
 def _weight(directory: LogDir) -> float:
     return float(directory.total or 1)
+
+
+def require_short_names(partitions: Iterable[TopicPartition]) -> None:
+    """Raise Refused, with the names, where Kafka takes no log directory for some of them (``too_long_for_a_copy``)."""
+    if long := too_long_for_a_copy(partitions):
+        raise Refused(
+            f"the names of {len(long)} partitions are too long: a broker takes no log directory for them (KAFKA-4893):"
+            f" {some(long, SAMPLE)}",
+            way_out="let an explicit plan leave them out; one that moves them to other brokers (reassign_partitions)"
+            ' may say "any"',
+        )
 
 
 def require_room(coming: Iterable[tuple[int, str, int]], logs: Logs) -> None:

@@ -20,6 +20,7 @@ NOT_ALLOWED = 31
 REASONS: Mapping[int, str] = {
     3: "it does not exist",
     9: "the broker holds no replica of it",
+    17: "the topic's name is too long to be copied between log directories",
     39: "the directory is cordoned",
     56: "this or another log directory of the broker has failed",
     57: "the broker has no such directory",
