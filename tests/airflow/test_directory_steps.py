@@ -432,3 +432,21 @@ def test_a_directory_that_a_broker_does_not_take_holds_up_no_other_move(scene: S
     assert "not made where the plan asks for them: t-0 in /d2 of broker 3: the directory" in scene.cluster.told[-1]
     scene.cluster.answers[start_next_batch] = scene.start
     assert scene.move().rests == 0 and scene.did[-1] == "start t-0" and scene.told()[-1] == "refused no more"
+
+
+def test_the_closing_report_names_what_a_broker_was_told_for_a_move_that_was_never_sent(scene: Scene) -> None:
+    scene.plan()
+    scene.begin()
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise StartedInPart("Kafka did not start it", way_out="x", done=(), told={(3, A): TWO})
+
+    scene.cluster.answers[start_next_batch] = refused
+    for _ in range(2):
+        with pytest.raises(StartedInPart):
+            scene.move()
+    assert scene.told().count("told and not started") == 1
+    assert "1 replicas were not begun, and their brokers remember until they restart" in undone(scene.run())[-1]
+    assert undone(scene.run())[-1].endswith("is made there: t-0 in /d2 of broker 3")
+    scene.moved()
+    assert not any("remember" in each for each in undone(scene.run())), "it has made it"

@@ -265,6 +265,28 @@ def test_a_move_whose_broker_does_not_take_the_directory_is_not_sent_and_others_
     assert brokers.asked[-1][0] == "broker 3", "nothing is sent where nothing is left to send"
 
 
+def test_what_a_broker_was_told_for_a_move_that_is_not_sent_is_named() -> None:
+    """It remembers that until it restarts: a later replica of that partition would come there unasked."""
+    plan = plan_of(NOW, {(3, A): TWO, (2, A): TWO}, {A: (3, 2), B: (3, 2)})
+    plan = replace(plan, present={**plan.present, A: (1,)}, target={A: (2, 3), B: (3, 2)})
+    brokers = Brokers(b3="the directory has failed")
+    seen = {A: PartitionSeen((1,), 1, (1,)), B: PartitionSeen((1, 2), 1, (1, 2))}
+    look = ReplicasLook("id", replace(NOW, present={**PRESENT, A: (1,)}), seen, {}, 0.0)
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: look, "client": brokers, "alter": brokers.tell}
+    with pytest.raises(StartedInPart, match="Told to their brokers, and not started: a-0 in /d2 of broker 2") as part:
+        start_next_batch(SPEC, plan, look, Limits(5), **how)
+    assert part.value.told == {(2, A): TWO} and [m.partition for m in part.value.done] == [B]
+
+    def refuses(moves: Any, **_: Any) -> Any:
+        return {m.partition: PartitionResult(m.partition, Answer.INVALID_REPLICA_ASSIGNMENT, "no") for m in moves}
+
+    brokers = Brokers()
+    vars(brokers)["alter"] = refuses
+    with pytest.raises(StartedInPart) as part:
+        start(brokers, PLAN)
+    assert part.value.told == {(3, A): TWO}
+
+
 def test_what_was_deleted_or_made_anew_or_has_left_is_asked_for_no_more() -> None:
     held = {A: (3, 2), B: (1, 2)}
     plan = replace(PLAN, topic_ids={"a": "x"})

@@ -214,11 +214,12 @@ class Rehearsed(Kind):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves(Kind):
     """Of a reassignment: what was done with so many partitions ("planned", "saved", "throttled", "started",
-    "cancelled", "ended", "put back", "verified", "compared"; "copies between disks": with so many replicas), or how
-    many "moves at once" are allowed; of consumer groups and drills: the same in words of their own.
-    ``told``: the rest, such as the preview as text. ``picture``: the preview as an SVG. ``course``: of a reassignment
-    that "ended", its points (``evidence.course``); empty elsewhere, and in older records. ``phase``, ``cluster_id``: of
-    the cluster that a watch of reassignments saw; None elsewhere, and in older records.
+    "cancelled", "ended", "put back", "verified", "compared"; "copies between disks": with so many replicas; "told and
+    not started": brokers remember directories for so many replicas), or how many "moves at once" are allowed; of
+    consumer groups and drills: the same in words of their own. ``told``: the rest, such as the preview as text.
+    ``picture``: the preview as an SVG. ``course``: of a reassignment that "ended", its points (``evidence.course``);
+    empty elsewhere, and in older records. ``phase``, ``cluster_id``: of the cluster that a watch of reassignments saw;
+    None elsewhere, and in older records.
     """
 
     outcome = Outcome.MOVES

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
+from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
@@ -45,14 +46,23 @@ busy for long (``batches.ZOOKEEPER_LIMITS``).
 
 class StartedInPart(StepFailed):
     """Some moves are started (``done``), others are not. ``untold``: by broker and log directory, why the broker did
-    not take it as the one to make replicas in, in words.
+    not take it as the one to make replicas in, in words. ``told``: which brokers took one, of moves that are not
+    started: each remembers it until it restarts, since nothing takes it back.
     """
 
     def __init__(
-        self, problem: str, *, way_out: str, done: tuple[Move, ...], untold: Mapping[tuple[int, str], str] | None = None
+        self,
+        problem: str,
+        *,
+        way_out: str,
+        done: tuple[Move, ...],
+        untold: Mapping[tuple[int, str], str] | None = None,
+        told: Directories | None = None,
     ) -> None:
+        self.done, self.untold, self.told = done, untold or {}, told or {}
+        if self.told:
+            problem += f". Told to their brokers, and not started: {some(replicas_in(self.told), SAMPLE)}"
         super().__init__(problem, way_out=way_out)
-        self.done, self.untold = done, untold or {}
 
 
 class CancelledInPart(StepFailed):
@@ -149,7 +159,7 @@ def start_next_batch(
     if plan.topic_ids:
         anew = plan.made_anew((ids_of or topic_ids)(spec, {each.partition.topic for each in batch}, secrets=secrets))
         batch = tuple(each for each in batch if each.partition.topic not in anew)
-    batch, untold = _told_where(spec, plan, batch, secrets, alter)
+    batch, untold, told = _told_where(spec, plan, batch, secrets, alter)
     if batch:
         answers = client(spec, secrets=secrets).alter(
             batch, allow_replication_factor_change=plan.changes_replication_factor
@@ -158,7 +168,8 @@ def start_next_batch(
         try:
             _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
         except StepFailed as error:
-            raise StartedInPart(error.problem, way_out=error.way_out, done=done) from None
+            not_begun = _of_others(told, done)
+            raise StartedInPart(error.problem, way_out=error.way_out, done=done, told=not_begun) from None
     else:
         done = ()
     if untold:
@@ -168,8 +179,19 @@ def start_next_batch(
             " this step again: it sends what is left",
             done=done,
             untold=untold,
+            told=_of_others(told, done),
         )
     return done
+
+
+def _of_others(told: Directories, done: Collection[Move]) -> Directories:
+    begun = {each.partition for each in done}
+    return {each: path for each, path in told.items() if each[1] not in begun}
+
+
+def replicas_in(directories: Directories) -> list[str]:
+    """In words, each by itself."""
+    return [f"{p} in {path} of broker {broker}" for (broker, p), path in sorted(directories.items())]
 
 
 def of_untold(untold: Collection[str]) -> str:
@@ -183,11 +205,11 @@ def _told_where(
     batch: tuple[Move, ...],
     secrets: Secrets,
     alter: Callable[..., Mapping[TopicPartition, str]],
-) -> tuple[tuple[Move, ...], dict[tuple[int, str], str]]:
+) -> tuple[tuple[Move, ...], dict[tuple[int, str], str], Directories]:
     """Let brokers make the batch's new replicas in the directories that the plan asks for: AlterReplicaLogDirs of a
     replica that is not there answers REPLICA_NOT_AVAILABLE, and the broker remembers the directory until it makes the
     replica or restarts (3.9.2: ReplicaManager.alterReplicaLogDirs, LogManager.maybeUpdatePreferredLogDir). Returns the
-    moves without those whose broker did not take it; and, by broker and directory, why not.
+    moves without those whose broker did not take it; by broker and directory, why not; and what brokers took.
     """
     wanted: dict[int, dict[TopicPartition, str]] = {}
     for move in batch if plan.directories else ():
@@ -195,6 +217,7 @@ def _told_where(
             if path := plan.directories.get((broker, move.partition)):
                 wanted.setdefault(broker, {})[move.partition] = path
     untold, said = set[TopicPartition](), dict[tuple[int, str], str]()
+    told = dict[tuple[int, TopicPartition], str]()
     for broker, mine in sorted(wanted.items()):
         try:
             answers = alter(spec, spec.broker(broker), mine, secrets=secrets)
@@ -202,10 +225,11 @@ def _told_where(
             answers = dict.fromkeys(mine, error.problem)
         refused = {p: why for p, why in answers.items() if why not in GONE}
         untold |= refused.keys()
+        told |= {(broker, p): path for p, path in mine.items() if p not in refused}
         for path in sorted({mine[p] for p in refused}):
             these = sorted(p for p in refused if mine[p] == path)
             said[broker, path] = f"{some(these, SAMPLE)} in {path} of broker {broker}: {refused[these[0]]}"
-    return tuple(each for each in batch if each.partition not in untold), said
+    return tuple(each for each in batch if each.partition not in untold), said, told
 
 
 def cancel_moves(

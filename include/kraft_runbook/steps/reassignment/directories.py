@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_runbook.cluster.log_dirs import Directories
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.procedures.move_between_disks import copy_settings, held_by, look_at_disks
+from kraft_runbook.procedures.move_replicas import replicas_in
 from kraft_runbook.reassignment.directories import (
     brokers_asked,
     copies_left,
@@ -39,6 +41,7 @@ from kraft_runbook.steps.reassignment.wanted import Asks, asks_how_fast
 from kraft_runbook.steps.run import Run
 
 SAMPLE = 5
+TOLD, BETWEEN = "told and not started", "; "
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,30 @@ def rehearse_copies(run: Run, plan: ReassignmentPlan) -> None:
             rehearse_disk_moves(run, moves)
 
 
+def note_told(run: Run, told: Directories) -> None:
+    """Put on record in which directories brokers were told to make replicas of moves that were not started."""
+    if new := [each for each in replicas_in(told) if each not in _told(run)]:
+        run.journal.record(Moves(what=TOLD, partitions=len(new), told=BETWEEN.join(new)))
+
+
+def _told(run: Run) -> set[str]:
+    records = of_kind(run.journal.records(), Moves)
+    return {each for _, found in records if found.what == TOLD for each in found.told.split(BETWEEN)}
+
+
+def _remembered(run: Run, plan: ReassignmentPlan) -> list[str]:
+    """Those of them that their brokers still have not made, of partitions that there are."""
+    if not (told := _told(run)):
+        return []
+    _, held = run.cluster.ask(held_by, plan.topics)
+    asked = {
+        (broker, p): path
+        for (broker, p), path in plan.directories_of_new.items()
+        if p in held and broker not in held[p]
+    }
+    return [each for each in replicas_in(asked) if each in told]
+
+
 def put_all_throttles_back(run: Run) -> dict[str, Any]:
     """Of moves between brokers, and of copies between disks. Each is put back whatever becomes of the other."""
     try:
@@ -204,6 +231,11 @@ def undone(run: Run) -> tuple[str, ...]:
         plan = files.plan() if files.has_plan else None
         if plan and plan.directories and (elsewhere := _elsewhere(run, plan)[1]):
             found.append(_named(elsewhere))
+        if plan and plan.directories and (remembered := _remembered(run, plan)):
+            found.append(
+                f"{len(remembered)} replicas were not begun, and their brokers remember until they restart where they"
+                f" were told to make them, so a next one of that partition is made there: {some(remembered, SAMPLE)}"
+            )
     except (Refused, Unreachable) as error:
         found.append(error.problem)
     return tuple(dict.fromkeys(found))

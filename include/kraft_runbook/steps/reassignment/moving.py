@@ -25,7 +25,7 @@ from kraft_runbook.reassignment.stages import MOVE, PlanReading, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.copying import WhileCopying
-from kraft_runbook.steps.reassignment.directories import lay_out, rehearse_copies
+from kraft_runbook.steps.reassignment.directories import lay_out, note_told, rehearse_copies
 from kraft_runbook.steps.reassignment.ending import ENDED, STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
@@ -161,6 +161,7 @@ def _move_on(run: Run, asks: Asks, untold: Mapping[tuple[int, str], str]) -> Whi
             batch = run.cluster.do(start_next_batch, plan, look, limits, among=next_ones, would=acts) or ()
         except StartedInPart as error:
             in_part, batch = error, error.done
+            note_told(run, error.told)
     if batch:
         named = some(move.partition for move in batch)
         run.cluster.tell(f"Started {len(batch)} moves: {named}")
