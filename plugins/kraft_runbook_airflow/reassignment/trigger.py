@@ -151,7 +151,7 @@ class DiskTrigger(WhileItMoves):
         return DiskTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
 
     def looks(self) -> Callable[[Cluster], str]:
-        return WhileCopying.of_plain(self.files, self.given, say=self.say).look
+        return WhileCopying.of_plain(self.files, self.given, say=self.say, warn=self.log.warning).look
 
 
 def trigger_of(cluster: str, wait: WhileMoving | WhileCopying) -> WhileItMoves:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,7 @@ from kraft_runbook.reassignment.disks import (
 )
 from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
+from kraft_runbook.reassignment.still_copies import StillCopies
 from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.disk_throttle import change_disk_throttle
@@ -36,6 +38,8 @@ from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAIT
 from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, held_back, what_is_to_do
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
+
+log = logging.getLogger(__name__)
 
 
 class NothingTaken(StepFailed):
@@ -58,7 +62,9 @@ class WhileCopying:
     most: int | None = None
     gone: Collection[DiskMove] = ()
     say: float = SAY_SECONDS
+    warn: Callable[[str], object] = log.warning
     _plan: DiskPlan | None = None
+    _still: StillCopies = field(default_factory=StillCopies)
     _said: tuple[float, int] | None = None
     """When it told how far it is, and how many bytes were left of all then."""
 
@@ -74,11 +80,13 @@ class WhileCopying:
         }
 
     @staticmethod
-    def of_plain(files: RunFiles, given: Mapping[str, Any], *, say: float) -> WhileCopying:
+    def of_plain(
+        files: RunFiles, given: Mapping[str, Any], *, say: float, warn: Callable[[str], object]
+    ) -> WhileCopying:
         """What ``to_plain`` gave."""
         hours, gone = hours_of(given["hours"]), frozenset(map(of_plain, given["gone"]))
         return WhileCopying(
-            files, given["at_once"], given["throttled"], hours=hours, most=given["most"], gone=gone, say=say
+            files, given["at_once"], given["throttled"], hours=hours, most=given["most"], gone=gone, say=say, warn=warn
         )
 
     def look(self, cluster: Cluster) -> str:
@@ -110,6 +118,12 @@ class WhileCopying:
             speed = max(0.0, (self._said[1] - left) / (now - self._said[0]))
         self._said = now, left
         cluster.tell(str(reading))
+        stuck = self._still.look(reading, now, self.throttled)
+        for each in stuck:
+            self.warn(
+                f"{each}. Read the broker's log and restart it: it goes on with them then. Or mark the run as failed"
+                f" and {how_to_undo(cluster.spec.name)}, which ends them"
+            )
         far = HowFar(
             at=datetime.fromtimestamp(now, UTC).isoformat(),
             partitions=len(reading.left) + len(reading.moving) + len(reading.there),
@@ -119,6 +133,7 @@ class WhileCopying:
             bytes_a_second=speed,
             seconds_left=left / speed if speed else None,
             throttle=self.throttled,
+            stuck=stuck,
         )
         try:
             self.files.keep_progress(far)

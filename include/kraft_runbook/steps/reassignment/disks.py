@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
@@ -34,7 +36,7 @@ from kraft_runbook.software.fault_uses import Use
 from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.reassignment.ending import PLANNED, has_started, leave_with_nothing_to_do
-from kraft_runbook.steps.reassignment.files import DISKS, RunFiles, files_of, files_of_all
+from kraft_runbook.steps.reassignment.files import DISKS, PROGRESS, RunFiles, files_of, files_of_all
 from kraft_runbook.steps.reassignment.judged_rate import require_copies_end
 from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
@@ -69,10 +71,27 @@ PUTS_BACK = {"move_between_disks": "put_throttle_back", "reassign_partitions": "
 """The DAGs that copy between disks, each with its task that puts the throttle back."""
 
 
+LATELY_SECONDS = 120.0
+"""A run that waits says how far it is four times in it."""
+
+
 def disk_runs(run: Run, having: str) -> list[RunFiles]:
     """The runs on this cluster that moved replicas between disks and have this file, the newest last."""
     places = [each for dag in PUTS_BACK for each in files_of_all(run.state).glob(f"{dag}__{run.spec.name}__*/{having}")]
     return [RunFiles(each.parent) for each in sorted(places, key=lambda path: (path.stat().st_mtime, path))]
+
+
+def stand_still(run: Run) -> Iterator[str]:
+    """The copies between disks that stand still by the runs that wait for them (``copying.WhileCopying``), in words."""
+    for files in disk_runs(run, DISKS):
+        path = files.directory / PROGRESS
+        try:
+            if time.time() - path.stat().st_mtime < LATELY_SECONDS:
+                yield from (
+                    f"copies between disks of run {files.name}: {s}" for s in json.loads(path.read_text())["stuck"]
+                )
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
 
 
 def _gate(run: Run, gate: str | None) -> str | None:

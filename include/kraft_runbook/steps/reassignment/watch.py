@@ -15,6 +15,7 @@ from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.throttles import leftovers
 from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left
+from kraft_runbook.steps.reassignment.disks import stand_still
 from kraft_runbook.steps.reassignment.earlier_runs import still_throttling
 from kraft_runbook.steps.reassignment.looks import see, settled_look
 from kraft_runbook.steps.run import Failed, Run
@@ -35,6 +36,7 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
     causes = causes_of(earlier, now, throttled=has_rate(seen.throttles))
     found = [f"stuck: {each}" for each in causes if not each.waits]
     found += [f"{of_hidden(now.hidden)}. To see whether they are stuck, {SHOW_ALL}"] if now.hidden else []
+    found += [f"stuck: {each}" for each in stand_still(run)]
     set_now = leftovers(seen.throttles)
     if not now.moving:
         left = tuple(each for each in set_now if not each.of_disks)
