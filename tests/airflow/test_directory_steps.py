@@ -27,11 +27,12 @@ from kraft_runbook.procedures.move_between_disks import (
     copy_settings,
     disk_rate,
     held_by,
+    lag_seconds,
     look_at_disks,
     set_disk_rate,
     start_disk_moves,
 )
-from kraft_runbook.procedures.move_replicas import StartedInPart, start_next_batch
+from kraft_runbook.procedures.move_replicas import start_next_batch
 from kraft_runbook.procedures.throttle_replication import list_moves, read_throttles, remove_throttles, set_rate, unlist
 from kraft_runbook.reassignment.batches import next_batch
 from kraft_runbook.reassignment.disk_rates import CopySettings
@@ -59,7 +60,7 @@ from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook.steps.reassignment.wanted import asks_for_goal
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
-from kraft_runbook_airflow.reassignment.trigger import DiskTrigger, ReassignmentTrigger
+from kraft_runbook_airflow.reassignment.trigger import DiskTrigger
 
 A, B = tp("t", 0), tp("t", 1)
 ONE, TWO = "/d1", "/d2"
@@ -86,6 +87,7 @@ class Scene:
         self.placed = {1: {A: ONE, B: ONE}, 2: {A: ONE, B: ONE}, 3: {}}
         self.future: dict[int, dict[Any, FutureCopy]] = {1: {}, 2: {}, 3: {}}
         self.ongoing: dict[Any, Ongoing] = {}
+        self.isr: dict[Any, tuple[int, ...]] = {}
         self.silent: set[int] = set()
         self.produced = 0
         self.rate: str | None = None
@@ -103,6 +105,7 @@ class Scene:
                 held_by: lambda topics: (dict.fromkeys(topics, "x"), dict(self.present)),
                 topic_ids: lambda topics: dict.fromkeys(topics, "x"),
                 copy_settings: lambda brokers: dict.fromkeys(brokers, CopySettings()),
+                lag_seconds: 30.0,
                 read_throttles: lambda *_, **__: Former(self.rates, {}, {}),
                 set_rate: lambda rate: setattr(self, "rates", dict.fromkeys(RATES, str(rate))),
                 list_moves: None,
@@ -119,7 +122,7 @@ class Scene:
         made = {broker: each.directories for broker, each in self.disks().items()}
         sizes = dict.fromkeys((A, B), 10 * MB)
         now = Placement(dict.fromkeys((1, 2, 3)), dict(self.present), self.ongoing, sizes=sizes, directories=made)
-        seen = {p: PartitionSeen(r, r[0], r) for p, r in self.present.items()}
+        seen = {p: PartitionSeen(r, r[0], self.isr.get(p, r)) for p, r in self.present.items()}
         return ReplicasLook("id", now, seen, {b: {} for b in (1, 2, 3)}, self.cluster.now())
 
     def disks(self, brokers: Any = None) -> Mapping[int, BrokerLogs]:

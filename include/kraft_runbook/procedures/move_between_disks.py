@@ -23,6 +23,7 @@ from kraft_runbook.reassignment.disks import DiskMove, Held
 from kraft_runbook.reassignment.throttles import DISK_RATE
 
 SAMPLE = 5
+LAG, LAG_MS = "replica.lag.time.max.ms", 30_000
 
 
 class CopiedInPart(StepFailed):
@@ -109,6 +110,15 @@ def copy_settings(
         threads, rate = mine.effective.get(COPY_THREADS, ""), mine.own.get(DISK_RATE, "")
         found[broker] = CopySettings(java_int(threads), java_long(rate))
     return found
+
+
+def lag_seconds(spec: ClusterSpec, brokers: Collection[int], *, secrets: Secrets, configs: Configs = KAFKAS) -> float:
+    """After how many seconds without having caught up a follower leaves the ISR, at the slowest of these brokers as
+    leaders. One that does not answer, or does not say, counts as Kafka's default does. Raises Refused where this tool's
+    identity may not describe their configurations.
+    """
+    found = {broker: mine.effective.get(LAG, "") for broker, mine in _of_each(spec, brokers, [LAG], secrets, configs)}
+    return max((java_long(found.get(each, "")) or LAG_MS for each in brokers), default=LAG_MS) / 1000
 
 
 def disk_rate(spec: ClusterSpec, *, secrets: Secrets, configs: Configs = KAFKAS) -> str | None:

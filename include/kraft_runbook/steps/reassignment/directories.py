@@ -38,6 +38,7 @@ from kraft_runbook.steps.reassignment.looks import patiently
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAITS, say_it_goes_on, wait_out
 from kraft_runbook.steps.reassignment.wanted import Asks, asks_how_fast
+from kraft_runbook.steps.reassignment.whole import require_whole
 from kraft_runbook.steps.run import Run
 
 SAMPLE = 5
@@ -198,8 +199,9 @@ def put_all_throttles_back(run: Run) -> dict[str, Any]:
 
 
 def verify_with_directories(run: Run, *, asks: Asks) -> dict[str, Any] | None:
-    """As of ``verify_plan``; then each broker is asked where its replicas lie. Raises StepFailed too where one lies in
-    another directory than asked, or that is not known.
+    """As of ``verify_plan``; then each broker is asked where its replicas lie, and whether their partitions have a
+    leader and all replicas in sync. Raises StepFailed too where one lies in another directory than asked, or that is
+    not known, and where a partition is not whole.
     """
     found = verify_plan(run, asks=asks)
     plan = files_of(run).plan()
@@ -211,6 +213,7 @@ def verify_with_directories(run: Run, *, asks: Asks) -> dict[str, Any] | None:
     run.journal.record(Moves(what="verified", partitions=count - len(elsewhere), told=told))
     if elsewhere:
         raise StepFailed(_named(elsewhere), way_out="clear the task 'carry_out.move', which copies them there")
+    require_whole(run, {p for _, p in plan.directories})
     return {**found, "in_their_directories": count}
 
 
