@@ -57,9 +57,9 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
             f" {some(unseen, SAMPLE)}",
             way_out='mend the log directory that has failed, or name "any" for them',
         )
-    of the broker's, has failed or is cordoned, and a kept replica of which its broker shows no log, or that somebody
-    copies away; for a topic whose name is too long; for copies between disks on a broker of which any directory has
-    failed; for such that go on, and for a volume that would be filled by what is made and what is copied there.
+    if leaving := _leaving(kept, logs):
+        raise Refused(leaving, way_out="let that end, then plan anew: the run copies them back")
+    require_short_names(p for _, p in new)
     copies = plan_disks(ExplicitDisks(kept), logs)
     made = [(broker, path, plan.sizes.get(p, 0)) for (broker, p), path in new.items()]
     require_room([*made, *((m.broker, m.target, m.size) for m in copies.moves)], logs)
