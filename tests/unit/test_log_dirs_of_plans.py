@@ -325,6 +325,20 @@ def test_what_lies_elsewhere_is_named_and_copied() -> None:
     assert lie_elsewhere(asked, {}) and lie_elsewhere(asked, {2: replace(seen[2], placed={})})
 
 
+def test_a_run_that_goes_on_takes_its_own_copies_for_its_own() -> None:
+    """As after its plan of disks was lost. One that goes elsewhere is somebody's, and named alone."""
+    asked, seen = {(2, A): TWO, (2, B): TWO}, logs(NOW)
+    seen[2] = replace(seen[2], future={A: FutureCopy(TWO, 0, 9)})
+    assert [each.partition for each in copies_left(asked, seen).moves] == [A, B]
+    with pytest.raises(Refused, match="1 replicas are being copied between disks already"):
+        judge_directories(plan_of(NOW, asked, {B: (1, 2), A: (3, 2)}), seen)
+    seen[2] = replace(seen[2], future={A: FutureCopy(TWO, 0, 9), B: FutureCopy("/d3", 0, 9)})
+    with pytest.raises(StepFailed) as failed:
+        copies_left(asked, seen)
+    assert failed.value.problem == "1 replicas are being copied between disks already: a-1 of broker 2 to /d3"
+    assert "move_between_disks with 'back to the old disks'" in failed.value.way_out
+
+
 def test_a_replica_that_somebody_copies_away_is_not_where_it_is_to_lie() -> None:
     seen = logs(NOW)
     seen[2] = replace(seen[2], future={B: FutureCopy(TWO, 0, 9)})

@@ -136,7 +136,7 @@ def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
     if leaving := _leaving(asked, logs):
         raise StepFailed(leaving, way_out="let that end, then clear this task: it copies them back")
     try:
-        return plan_disks(ExplicitDisks(asked), logs)
+        return plan_disks(ExplicitDisks(asked), logs, begun=True)
     except Refused as refused:
         raise StepFailed(refused.problem, way_out=f"{refused.way_out}; then clear this task") from None
 

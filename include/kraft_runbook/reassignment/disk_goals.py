@@ -68,11 +68,12 @@ def topics_meant(goal: DiskGoal, logs: Logs) -> set[str]:
     return {p.topic for each in logs.values() for p in each.placed} | {each.partition.topic for each in moves}
 
 
-def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan:
+def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None, *, begun: bool = False) -> DiskPlan:
     """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has failed
     or is cordoned, a copy on a broker of which any directory has failed, a replica that the broker does not hold, one
     whose topic's name is too long, copies that go on, a volume that would be filled. On the way back these are left out
-    and named: what can go back does (``held``: as of ``moves_back``).
+    and named: what can go back does (``held``: as of ``moves_back``). ``begun``: a run goes on with explicit places,
+    so that a copy to where they want it is its own.
     """
     if isinstance(goal, BackToOldDisks):
         moves, left = moves_back(goal, logs, held)
@@ -80,10 +81,10 @@ def plan_disks(goal: DiskGoal, logs: Logs, held: Held | None = None) -> DiskPlan
     uneven: tuple[str, ...] = ()
     if isinstance(goal, ExplicitDisks):
         moves = _explicit(goal, logs)
-        _require_rest({each.broker for each in moves}, logs)
+        _require_rest({each.broker for each in moves}, logs, own=goal.wanted if begun else {})
     else:
         mine = _of_broker(goal.broker, logs)
-        _require_rest([goal.broker], logs)
+        _require_rest([goal.broker], logs, own={})
         if isinstance(goal, EmptyDisk):
             moves = _emptied(goal, mine)
         else:
@@ -121,12 +122,17 @@ def _of_broker(broker: int, logs: Logs) -> BrokerLogs:
     return logs[broker]
 
 
-def _require_rest(brokers: Collection[int], logs: Logs) -> None:
-    moving = [f"{p} of broker {b} to {copy.path}" for b in sorted(brokers) for p, copy in logs[b].future.items()]
+def _require_rest(brokers: Collection[int], logs: Logs, *, own: Directories) -> None:
+    moving = [
+        f"{p} of broker {b} to {copy.path}"
+        for b in sorted(brokers)
+        for p, copy in logs[b].future.items()
+        if own.get((b, p)) != copy.path
+    ]
     if moving:
         raise Refused(
             f"{len(moving)} replicas are being copied between disks already: {some(moving, SAMPLE)}",
-            way_out="wait until that has ended, or end it: this DAG with 'back to the old disks', or"
+            way_out="wait until that has ended, or end it: move_between_disks with 'back to the old disks', or"
             " kafka-reassign-partitions with the directories where they lie",
         )
 
