@@ -19,7 +19,7 @@ from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.config_changes import LONGEST_TEXT, ConfigChange, Subtract
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, NotDescribed, read_configs
-from kraft_runbook.procedures.move_between_disks import copy_settings, set_disk_rate
+from kraft_runbook.procedures.move_between_disks import LAG, copy_settings, lag_seconds, set_disk_rate
 from kraft_runbook.procedures.throttle_replication import (
     Configs,
     list_moves,
@@ -290,6 +290,15 @@ def test_what_brokers_say_of_copies_between_disks_is_read_of_those_that_answer(b
         Entity(EntityKind.BROKER, "2"): {COPY_THREADS: "4", DISK_RATE: "7"},
     }
     assert copy_settings(SPEC, (1, 2, 3), **brokers._given) == {1: CopySettings(None, None), 2: CopySettings(4, 7)}
+
+
+def test_how_long_a_follower_may_lag_is_that_of_the_slowest_leader_and_kafkas_default_where_none_says(
+    brokers: Brokers,
+) -> None:
+    brokers.dead = {"3"}
+    brokers.values = {Entity(EntityKind.BROKER, "1"): {LAG: "4000"}, Entity(EntityKind.BROKER, "2"): {LAG: "9000"}}
+    lag = [lag_seconds(SPEC, each, **brokers._given) for each in ((1,), (1, 2), (1, 3))]
+    assert lag == [4.0, 9.0, 30.0]
 
 
 def test_no_copy_between_disks_begins_before_its_broker_shows_the_throttle(brokers: Brokers) -> None:
