@@ -14,6 +14,7 @@ from test_reassignment_in_airflow import MOVE, PACE, REASSIGN, WATCH, Scene, sce
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.evidence.store import run_name
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.throttles import RATES, Former
 
@@ -123,7 +124,7 @@ def test_a_paused_run_starts_no_batch_though_its_worker_is_killed_and_goes_on_wh
     scene.ended_well(WATCH, watched)
     assert "keeps its throttle for its next batch: the run is paused" in stage.log(WATCH, watched, "watch")
 
-    asked = stage.start(PACE, throttle_mb=4)
+    asked = stage.start(PACE, throttle_mb=4, run=run_name(REASSIGN, run_id))
     if scene.kill_worker(run_id, MOVE) == "failed":
         stage.resume(REASSIGN, run_id, MOVE)
     scene.ended_well(PACE, asked)
@@ -158,7 +159,7 @@ def test_no_batch_starts_outside_the_hours_though_a_worker_is_killed(moved: Move
     gone = moved.gone()
     assert 0 < gone < PARTITIONS, "what moved went on outside the hours, and no other began"
 
-    asked = stage.start(PACE, throttle_mb=4)
+    asked = stage.start(PACE, throttle_mb=4, run=run_name(REASSIGN, run_id))
     if scene.kill_worker(run_id, MOVE) == "failed":
         stage.resume(REASSIGN, run_id, MOVE)
     scene.ended_well(PACE, asked)
@@ -167,4 +168,3 @@ def test_no_batch_starts_outside_the_hours_though_a_worker_is_killed(moved: Move
     stage.client.mark_run(REASSIGN, run_id, "failed")
     assert stage.run_to_its_end(REASSIGN, run_id, deadline=60) == "failed"
     assert moved.gone() == gone and not scene.throttled(moved.topic)
-    moved.ended(moved.run(throttle_mb=8))

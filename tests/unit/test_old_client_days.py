@@ -105,6 +105,7 @@ def test_what_more_kinds_than_are_kept_counted_before_is_never_taken_for_new() -
     assert not days.dropped
 
 
+@pytest.mark.filterwarnings("error")  # each look's log would have one
 def test_it_comes_back_from_its_file_and_what_is_no_such_file_is_left_alone(tmp_path: Path) -> None:
     warned: list[str] = []
     for each in (at(0, b1=[]), at(10, b1=[]), at(20, b1=[("Fetch", "3", 5)])):

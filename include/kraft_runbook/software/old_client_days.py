@@ -109,7 +109,7 @@ def with_look(kept: OldClientDays | None, seen: ClusterObservation) -> OldClient
         last=seen.observed_at,
         looks=before.looks + 1,
         gap_seconds=max(before.gap_seconds, (seen.observed_at - before.last).total_seconds()),
-        brokers=before.brokers | read.keys(),
+        brokers=before.brokers.union(read),
         unread=frozenset(broker.id for broker in on_3 if broker.id not in read),
         kinds=kinds,
         dropped=before.dropped or dropped,
