@@ -222,7 +222,7 @@ def test_the_trigger_keeps_to_the_forms_number(scene: Follows, monkeypatch: pyte
     assert isinstance(wait, WhileMoving)
     trigger = ReassignmentTrigger.of("lab", wait)
     made = ReassignmentTrigger(**trigger.serialize()[1])
-    assert made.most == 1 and made.limits == [5, 1, None]
+    assert (made.given["most"], made.given["limits"]) == (1, [5, 1, None])
     monkeypatch.setattr(ReassignmentTrigger, "hand", lambda _: scene.cluster)
     made.poll, made.awake = 0.001, 0.05
     vars(scene.cluster)["now"] = iter(range(10**9, 2 * 10**9, 30)).__next__

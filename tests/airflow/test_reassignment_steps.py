@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -779,9 +780,9 @@ class TestRequireSigned:
         asked(now=look(present={B: (1, 2)}))
 
 
-def waits_of(scene: Scene, *given: Any) -> ReassignmentTrigger:
+def waits_of(scene: Scene, throttled: int | None = None, being_deleted: Collection[str] = ()) -> ReassignmentTrigger:
     """The wait of the run's files, in a hurry."""
-    waits = ReassignmentTrigger("lab", files_of(scene.run).name, [1, 1, None], *given)
+    waits = ReassignmentTrigger.of("lab", WhileMoving(files_of(scene.run), Limits(1, 1), throttled, being_deleted))
     waits.hand, waits.poll, waits.awake = (lambda: scene.cluster), 0.001, 0.05  # type: ignore[method-assign]
     return waits
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import time
 import xmlrpc.client
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,13 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.io.kafka.stand_ins import Told, told_file
 from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.garbage import collect, trim
 from kraft_runbook.io.local.layout import zookeeper_servers
+from kraft_runbook.io.local.supervision import Process
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.procedures.throwaway_cluster import CHATTY, STAND_INS, ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.rehearsal.kafka_said import fatal_of
+from kraft_runbook.rehearsal.throwaway import FULLY_COMPILED, LARGE, TIGHT, java_options
 
 
 @pytest.fixture
@@ -70,6 +75,41 @@ def test_a_supervisor_that_starts_the_lease_by_itself_and_nothing_else(prepared:
     assert [name for name, each in services.items() if "autostart=true" in each] == ["lease"]
     assert services.keys() >= {"zookeeper", "stand-ins", "broker-9001", "broker-9002", "controller-101"}
     assert 'KAFKA_HEAP_OPTS="-Xmx512m -Djute.maxbuffer=4194304",MALLOC_ARENA_MAX="1"' in services["controller-101"]
+
+
+def test_a_large_one_has_more_options_and_gives_back_what_a_burst_left(throwaway: ThrowawayCluster) -> None:
+    """Only what was told to be tight, and runs. A small one is asked nothing."""
+    asked: list[list[int]] = []
+    states = {"controller-101": ("RUNNING", 7), "broker-9001": ("EXITED", 0), "zookeeper": ("RUNNING", 9)}
+    found = {
+        name: Process(name, state, pid, 1.0) for name, (state, pid) in (states | {"lease": ("RUNNING", 8)}).items()
+    }
+    throwaway.give_back(lambda _: found, lambda pids: asked.append(list(pids)))
+    assert asked == []
+    large = replace(throwaway, options=java_options(throwaway.spec, LARGE))
+    assert java_options(throwaway.spec, LARGE - 1) == {}
+    large.give_back(lambda _: found, lambda pids: asked.append(list(pids)))
+    assert asked == [[7, 9]]
+    large.zookeeper_data.parent.mkdir()
+    large.prepare(())
+    text = large.here.supervisor_config.read_text()
+    assert f'-Djute.maxbuffer=4194304 {TIGHT} {FULLY_COMPILED}"' in text.partition("[program:controller-101]")[2]
+    seat = text.partition("[program:broker-9001]")[2].partition("[program:")[0]
+    assert TIGHT in seat and FULLY_COMPILED not in seat
+
+
+def test_a_jvm_collects_its_garbage_where_java_has_a_jcmd(tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> None:
+        ran.append(command)
+        raise subprocess.TimeoutExpired(command, 60)
+
+    collect([7, 8], run=run, java=lambda: tmp_path / "java")
+    (tmp_path / "jcmd").touch()
+    collect([7, 8], run=run, java=lambda: tmp_path / "java")
+    assert ran == [[str(tmp_path / "jcmd"), str(pid), "GC.run"] for pid in (7, 8)]
+    trim()
 
 
 def test_a_log_since_the_last_start_alone(prepared: ThrowawayCluster) -> None:

@@ -24,6 +24,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.stand_ins import Told, mode_file, told, told_file
 from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.garbage import collect, trim
 from kraft_runbook.io.local.installation import java, lay_out
 from kraft_runbook.io.local.layout import ZOOKEEPER, Layout, layout, zookeeper_servers
 from kraft_runbook.io.local.lease import LEASE_SECONDS, renew
@@ -317,6 +318,17 @@ class ThrowawayCluster:
         with contextlib.suppress(Exception):
             running = processes(self.here).values()
         self.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
+
+    def give_back(
+        self,
+        processes: Callable[[Layout], Mapping[str, supervision.Process]] = supervision.processes,
+        collect: Callable[[Iterable[int]], object] = collect,
+    ) -> None:
+        """Have each JVM with ``options`` give back what a burst left, as this process does: a comparison needs room."""
+        if self.options:
+            running = processes(self.here)
+            collect([each.pid for name, each in running.items() if name in self.options and each.runs and each.pid])
+        trim()
 
     # -- keeping watch -------------------------------------------------------------------------------------------------
 

@@ -271,6 +271,7 @@ class Ladder:
 
     def parity(self, task: str, *, final: bool = False) -> None:
         """Compare everything. Raises RungEnded for anything but a MATCH."""
+        self.throwaway.give_back()
         run, ports = self._go_on(task)
         proven = self.evidence / "proven"
         how: dict[str, Any] = {"baseline": proven} if final else {"save_proven": [proven]}

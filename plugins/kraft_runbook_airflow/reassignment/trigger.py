@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from airflow.triggers.base import TriggerEvent
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.reassignment.batches import Limits
-from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.copying import WhileCopying
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
@@ -66,77 +64,18 @@ class WhileItMoves(ClusterTrigger):
 
 
 class ReassignmentTrigger(WhileItMoves):
-    """Waits until the task has something to do (``steps.reassignment.waiting``).
+    """Waits until the task has something to do. ``given``: the wait (``waiting.WhileMoving``), as plain values."""
 
-    ``limits``: partitions, moves and bytes, as ``batches.Limits``; ``hours``, ``most``: as a form says them.
-    """
-
-    def __init__(
-        self,
-        cluster: str,
-        run: str,
-        limits: list[int | None],
-        throttled: int | None,
-        being_deleted: Sequence[str] = (),
-        rests: float = 0.0,
-        hours: str | None = None,
-        most: int | None = None,
-        full: Sequence[int] = (),
-        filled: Sequence[str] = (),
-        closed: Sequence[Sequence[Any]] = (),
-    ) -> None:
-        self.limits, self.throttled, self.being_deleted = limits, throttled, list(being_deleted)
-        self.hours, self.most, self.full, self.filled = hours, most, list(full), list(filled)
-        self.closed = [list(each) for each in closed]
-        super().__init__(
-            cluster,
-            run,
-            rests,
-            poll=POLL_SECONDS,
-            limits=limits,
-            throttled=throttled,
-            being_deleted=self.being_deleted,
-            hours=hours,
-            most=most,
-            full=self.full,
-            filled=self.filled,
-            closed=self.closed,
-        )
+    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
+        self.given = dict(given)
+        super().__init__(cluster, run, rests, poll=POLL_SECONDS, given=self.given)
 
     @staticmethod
     def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
-        limits = [wait.limits.partitions, wait.limits.moves, wait.limits.bytes]
-        deleted, full, filled = sorted(wait.being_deleted), sorted(wait.full), sorted(wait.filled)
-        hours = str(wait.hours) if wait.hours else None
-        return ReassignmentTrigger(
-            cluster,
-            wait.files.name,
-            limits,
-            wait.throttled,
-            deleted,
-            wait.rests,
-            hours,
-            wait.most,
-            full,
-            filled,
-            sorted(wait.closed),
-        )
+        return ReassignmentTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
 
     def looks(self) -> Callable[[Cluster], str]:
-        partitions, moves, size = self.limits
-        return WhileMoving(
-            self.files,
-            Limits(partitions or 1, moves or 1, size),
-            self.throttled,
-            self.being_deleted,
-            hours=hours_of(self.hours),
-            most=self.most,
-            full=self.full,
-            filled=self.filled,
-            closed=[(broker, path) for broker, path in self.closed],
-            say=self.say,
-            warn=self.log.warning,
-        ).look
+        return WhileMoving.of_plain(self.files, self.given, say=self.say, warn=self.log.warning).look
 
 
 class DiskTrigger(WhileItMoves):

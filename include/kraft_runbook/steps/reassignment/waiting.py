@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
@@ -15,7 +15,7 @@ from kraft_runbook.evidence.course import CoursePoint
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, busiest, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
-from kraft_runbook.reassignment.hours import Hours
+from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.list_room import without_room
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -116,11 +116,11 @@ class WhileMoving:
     ``throttled``: bytes a second that are in force. ``being_deleted``: topics whose deletion waits, or that were made
     anew under their names, as the task saw them; nothing of theirs is started, so there is no room for it. ``full``:
     brokers without room on their disks, in the same way, ``closed``: log directories that take nothing
-    (``Placement.closed``), and ``filled``: topics whose lists of throttled replicas
-    others have filled: whether there is room again, the task asks. ``say``: seconds from one word on how far it is to
-    the next. ``warn``: hears of what is stuck. ``rests``: instead of a look,
-    so many seconds until the task tries again what it has just failed at. ``hours``: in which batches may start.
-    ``most``: copies at once that the form allows a broker; None: it does not say.
+    (``Placement.closed``), and ``filled``: topics whose lists of throttled replicas others have filled: whether there
+    is room again, the task asks. ``say``: seconds from one word on how far it is to the next. ``warn``: hears of what
+    is stuck. ``rests``: instead of a look, so many seconds until the task tries again what it has just failed at.
+    ``hours``: in which batches may start. ``most``: copies at once that the form allows a broker; None: it does not
+    say.
     """
 
     files: RunFiles
@@ -140,6 +140,31 @@ class WhileMoving:
     _gaps: list[int] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
     _plan: ReassignmentPlan | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain values, for whoever waits in another process."""
+        return {
+            "limits": [self.limits.partitions, self.limits.moves, self.limits.bytes],
+            "throttled": self.throttled,
+            "being_deleted": sorted(self.being_deleted),
+            "hours": str(self.hours) if self.hours else None,
+            "most": self.most,
+            "full": sorted(self.full),
+            "filled": sorted(self.filled),
+            "closed": [list(each) for each in sorted(self.closed)],
+        }
+
+    @staticmethod
+    def of_plain(
+        files: RunFiles, given: Mapping[str, Any], *, say: float, warn: Callable[[str], object]
+    ) -> WhileMoving:
+        """What ``to_plain`` gave."""
+        own = {
+            "limits": Limits(*given["limits"]),
+            "hours": hours_of(given["hours"]),
+            "closed": [(broker, path) for broker, path in given["closed"]],
+        }
+        return WhileMoving(files, say=say, warn=warn, **{**given, **own})
 
     def look(self, cluster: Cluster) -> str:
         """Why the task should go on; empty where nothing is to do. Raises RunbookError."""
