@@ -10,6 +10,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
+from kraft_runbook.procedures.look_at_nodes import TOPICS_NOT_ASKED
 from kraft_runbook.runbook.conditions import Condition, Progress, Topics
 from kraft_runbook.runbook.operation import FindsWayOut, no_way_out
 from kraft_runbook.runbook.warm import NOT_KNOWN
@@ -136,8 +137,8 @@ class Wait:
         by now, a whole one is judged in its place.
         """
         while True:
-            whole = self._topics_count()
-            self.seen = self.cluster.observe() if whole else self.cluster.observe(topics=False)
+            self.seen = self.cluster.observe() if self._topics_count() else self.cluster.observe(topics=False)
+            whole = self.seen.topics != TOPICS_NOT_ASKED
             judged = self._judge(self.seen, self._look_before(self.seen))
             self._all_but_topics = judged[2].done or judged[2].topics
             if whole or not self._topics_count():
