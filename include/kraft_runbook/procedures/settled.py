@@ -33,7 +33,8 @@ def observe_settled(
 
     While a node may be starting (``PhaseReading.transient``), it goes on for ``within`` seconds (default:
     ``deadlines.quorum``); at any other contradiction ``deadlines.healthy_in_a_row`` times. The looks in between are
-    quick; a deep one comes last. ``tell`` gets the reasons of UNKNOWN when they change. ``gone``: as in ``observe``.
+    quick and show no topics; one as asked for comes last. ``tell`` gets the reasons of UNKNOWN when they change.
+    ``gone``: as in ``observe``.
     Raises SecretMissing if a secret can't be resolved.
 
     The first look does not count, since a deep one may take minutes; each further one counts as no longer than a quick

@@ -52,11 +52,7 @@ def judge_directories(plan: ReassignmentPlan, logs: Logs) -> DiskPlan:
             way_out="name a directory that works and is not cordoned, of the broker's log.dirs, or 'any'",
         )
     if unseen := _without_a_log(kept, logs):
-        raise Refused(
-            f"{len(unseen)} replicas are to lie in a certain log directory, and their brokers show no log of them:"
-            f" {some(unseen, SAMPLE)}",
-            way_out='mend the log directory that has failed, or name "any" for them',
-        )
+        raise Refused(unseen, way_out='mend the log directory that has failed, or name "any" for them')
     if leaving := _leaving(kept, logs):
         raise Refused(leaving, way_out="let that end, then plan anew: the run copies them back")
     require_short_names(p for _, p in new)
@@ -128,11 +124,7 @@ def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
     """
     require_answers(asked, logs)
     if unseen := _without_a_log(asked, logs):
-        raise StepFailed(
-            f"{len(unseen)} replicas are to lie in a certain log directory, and their brokers show no log of them:"
-            f" {some(unseen, SAMPLE)}",
-            way_out="mend the log directory that has failed, then clear this task",
-        )
+        raise StepFailed(unseen, way_out="mend the log directory that has failed, then clear this task")
     if leaving := _leaving(asked, logs):
         raise StepFailed(leaving, way_out="let that end, then clear this task: it copies them back")
     try:
@@ -141,8 +133,15 @@ def copies_left(asked: Directories, logs: Logs) -> DiskPlan:
         raise StepFailed(refused.problem, way_out=f"{refused.way_out}; then clear this task") from None
 
 
-def _without_a_log(asked: Directories, logs: Logs) -> list[str]:
-    return [f"{p} of broker {broker}" for broker, p in sorted(asked) if p not in logs[broker].placed]
+def _without_a_log(asked: Directories, logs: Logs) -> str:
+    """The replicas of which their brokers show no log, in words; empty where there is none."""
+    found = [f"{p} of broker {broker}" for broker, p in sorted(asked) if p not in logs[broker].placed]
+    return (
+        f"{len(found)} replicas are to lie in a certain log directory, and their brokers show no log of them:"
+        f" {some(found, SAMPLE)}"
+        if found
+        else ""
+    )
 
 
 def _leaving(asked: Directories, logs: Logs) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from airflow.triggers.base import TriggerEvent
 
@@ -27,18 +27,26 @@ AWAKE_SECONDS = 600.0
 class WhileItMoves(ClusterTrigger):
     """Waits until a look says why the task should go on.
 
-    ``run``: the name of the run's files; ``rests``: after so many seconds the task tries again what it failed at,
-    without a look; ``poll``: seconds between two looks.
+    ``run``: the name of the run's files; ``given``: the wait, as plain values; ``rests``: after so many seconds the
+    task tries again what it failed at, without a look. ``waits``: whose plain values; ``seconds``: between two looks.
     """
 
-    def __init__(self, cluster: str, run: str, rests: float, *, poll: float, **given: Any) -> None:
-        super().__init__(cluster, run=run, rests=rests, **given)
+    waits: ClassVar[type[WhileMoving] | type[WhileCopying]]
+    seconds: ClassVar[float]
+
+    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
+        self.given = dict(given)
+        super().__init__(cluster, run=run, given=self.given, rests=rests)
         self.run_name, self.rests = run, rests
-        self.poll, self.say, self.awake = poll, SAY_SECONDS, AWAKE_SECONDS
+        self.poll, self.say, self.awake = self.seconds, SAY_SECONDS, AWAKE_SECONDS
+
+    @classmethod
+    def of(cls, cluster: str, wait: WhileMoving | WhileCopying) -> Self:
+        return cls(cluster, wait.files.name, wait.to_plain(), wait.rests)
 
     def looks(self) -> Callable[[Cluster], str]:
         """Makes the look, which says why the task should go on; empty: it should not. It may raise RunbookError."""
-        raise NotImplementedError
+        return self.waits.of_plain(self.files, self.given, say=self.say, warn=self.log.warning).look
 
     @property
     def files(self) -> RunFiles:
@@ -64,37 +72,18 @@ class WhileItMoves(ClusterTrigger):
 
 
 class ReassignmentTrigger(WhileItMoves):
-    """Waits until the task has something to do. ``given``: the wait (``waiting.WhileMoving``), as plain values."""
+    """While data moves between brokers."""
 
-    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
-        self.given = dict(given)
-        super().__init__(cluster, run, rests, poll=POLL_SECONDS, given=self.given)
-
-    @staticmethod
-    def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
-        return ReassignmentTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
-
-    def looks(self) -> Callable[[Cluster], str]:
-        return WhileMoving.of_plain(self.files, self.given, say=self.say, warn=self.log.warning).look
+    waits, seconds = WhileMoving, POLL_SECONDS
 
 
 class DiskTrigger(WhileItMoves):
-    """Waits until the task has something to do. ``given``: the wait (``copying.WhileCopying``), as plain values."""
+    """While replicas are copied between disks."""
 
-    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
-        self.given = dict(given)
-        super().__init__(cluster, run, rests, poll=DISK_POLL_SECONDS, given=self.given)
-
-    @staticmethod
-    def of(cluster: str, wait: WhileCopying) -> DiskTrigger:
-        return DiskTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
-
-    def looks(self) -> Callable[[Cluster], str]:
-        return WhileCopying.of_plain(self.files, self.given, say=self.say, warn=self.log.warning).look
+    waits, seconds = WhileCopying, DISK_POLL_SECONDS
 
 
 def trigger_of(cluster: str, wait: WhileMoving | WhileCopying) -> WhileItMoves:
     """Who waits for what moves between brokers, or is copied between disks."""
-    if isinstance(wait, WhileCopying):
-        return DiskTrigger.of(cluster, wait)
-    return ReassignmentTrigger.of(cluster, wait)
+    kind = DiskTrigger if isinstance(wait, WhileCopying) else ReassignmentTrigger
+    return kind.of(cluster, wait)
