@@ -22,7 +22,7 @@ from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
-from kraft_runbook.rehearsal.tree_prints import TreePrint, belongs
+from kraft_runbook.rehearsal.tree_prints import PackedPrints, TreePrint, belongs, print_of
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
 from kraft_runbook.steps.back import SET_ASIDE
 from kraft_runbook.steps.forward import TO_HYBRID
@@ -86,10 +86,14 @@ def test_a_comparison_that_does_not_match_ends_it(
     ]
 
 
+def tree(path: str, data: bytes) -> dict[str, TreePrint]:
+    return {path: print_of(path, data, 0, [])}
+
+
 def test_a_tree_that_is_not_as_it_was_ends_it(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
     climb = ladder(throwaway, tmp_path)
-    climb.before = {"/config/topics/a": TreePrint(b"a", b"a", 0)}
-    vars(climb.cluster)["answers"] = {print_tree: {"/config/topics/a": TreePrint(b"b", b"b", 0)}}
+    climb.before = PackedPrints.of(tree("/config/topics/a", b"a"))
+    vars(climb.cluster)["answers"] = {print_tree: tree("/config/topics/a", b"b")}
     with pytest.raises(RungEnded) as ended:
         climb.same_tree()
     (found,) = ended.value.found
@@ -331,11 +335,11 @@ def test_the_second_climb_prints_no_tree_since_nothing_is_compared_with_it(
             pass
 
     climb = ladder(throwaway, tmp_path, kind=Printing)
-    vars(climb.cluster)["answers"] = {print_tree: {"/config": TreePrint(b"", b"", 0)}}
+    vars(climb.cluster)["answers"] = {print_tree: tree("/config", b"")}
     climb.forward_again()
-    assert climb.before == {}
+    assert len(climb.before) == 0
     climb.forward()
-    assert set(climb.before) == {"/config"}
+    assert climb.before.by_path() == tree("/config", b"")
 
 
 def test_the_tree_is_compared_with_what_it_was_once_a_controller_served(

@@ -17,7 +17,7 @@ from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import CODE as LIVENESS
 from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, fatal_of, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
-from kraft_runbook.rehearsal.tree_prints import belongs, changes_between, elected, print_of
+from kraft_runbook.rehearsal.tree_prints import PackedPrints, TreePrint, belongs, changes_between, elected, print_of
 from kraft_runbook.rehearsal.verdict import NEEDED, SHORT, WHOLE, Finding, Measured, Verdict, judge
 from kraft_runbook.rehearsal.whose_fault import (
     BY_AN_ELECTION,
@@ -328,23 +328,29 @@ def test_an_option_of_the_jvm_is_no_error() -> None:
 STATE = "/brokers/topics/t/partitions/0/state"
 
 
-def prints(*znodes: tuple[str, bytes, int]) -> dict[str, object]:
+def prints(*znodes: tuple[str, bytes, int]) -> dict[str, TreePrint]:
     rows = {b"a": [canonical_rows.topic("t", "id")], b"a ": [canonical_rows.topic("t", "id")]}
     return {path: print_of(path, data, version, rows.get(data, [])) for path, data, version in znodes}
 
 
 def test_a_tree_that_is_as_it_was() -> None:
     tree = prints(("/brokers/topics/t", b"a", 3), (STATE, b"s", 7))
-    assert changes_between(tree, tree).wrong == ()  # type: ignore[arg-type]
+    assert changes_between(tree, tree).wrong == ()
+
+
+@pytest.mark.parametrize("znodes", [(), (("/config/topics/ü", b"c", 0),), ((STATE, b"s", 2**31 - 1), ("/a", b"", 0))])
+def test_a_tree_is_kept_packed_and_loses_nothing(znodes: tuple[tuple[str, bytes, int], ...]) -> None:
+    tree = prints(*znodes)
+    assert (PackedPrints.of(tree).by_path(), len(PackedPrints.of(tree))) == (tree, len(znodes))
 
 
 def test_each_change_is_told_and_a_respelt_znode_is_none() -> None:
     before = prints(("/brokers/topics/t", b"a", 0), (STATE, b"s", 7), ("/config/topics/t", b"c", 0))
     after = prints(("/brokers/topics/t", b"a ", 1), (STATE, b"s", 6), ("/config/topics/u", b"c", 0))
-    found = changes_between(before, after)  # type: ignore[arg-type]
+    found = changes_between(before, after)
     assert found.respelt == ("/brokers/topics/t",) and found.versions == (STATE,)
     assert len(found.wrong) == 3
-    assert changes_between(prints((STATE, b"s", 7)), prints((STATE, b"x", 8))).changed == (STATE,)  # type: ignore[arg-type]
+    assert changes_between(prints((STATE, b"s", 7)), prints((STATE, b"x", 8))).changed == (STATE,)
 
 
 def test_the_election_that_leaving_kraft_holds_as_a_proof_is_no_change() -> None:
@@ -355,7 +361,7 @@ def test_the_election_that_leaving_kraft_holds_as_a_proof_is_no_change() -> None
     assert elected(told) == path
     assert elected("/controller_epoch is 8. No election was seen") is None
     before, after = prints((path, b"s", 7), (STATE, b"s", 7)), prints((path, b"x", 8), (STATE, b"x", 8))
-    assert changes_between(before, after, elected=path).changed == (STATE,)  # type: ignore[arg-type]
+    assert changes_between(before, after, elected=path).changed == (STATE,)
 
 
 def test_who_leads_and_notifications_are_no_metadata() -> None:

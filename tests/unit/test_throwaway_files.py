@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import stat
 import subprocess
+import sys
 import time
 import xmlrpc.client
 from dataclasses import replace
@@ -110,6 +112,28 @@ def test_a_jvm_collects_its_garbage_where_java_has_a_jcmd(tmp_path: Path) -> Non
     collect([7, 8], run=run, java=lambda: tmp_path / "java")
     assert ran == [[str(tmp_path / "jcmd"), str(pid), "GC.run"] for pid in (7, 8)]
     trim()
+
+
+MAPPED = """
+import ctypes
+from kraft_runbook.io.local.garbage import keep_little
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd a b c d e".split()]
+library = ctypes.CDLL(None)
+library.malloc.restype, library.free.argtypes, library.mallinfo2.restype = ctypes.c_void_p, [ctypes.c_void_p], Info
+{first}
+before = library.mallinfo2().hblks
+library.free(library.malloc(16 * 1024 * 1024))
+block = library.malloc(4 * 1024 * 1024)
+print(library.mallinfo2().hblks - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="this C library is not glibc 2.33 or newer")
+@pytest.mark.parametrize(("first", "apart"), [("", "0"), ("keep_little()", "1")])
+def test_a_large_block_is_memory_of_its_own_once_little_is_kept(first: str, apart: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", MAPPED.format(first=first)], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == apart
 
 
 def test_a_log_since_the_last_start_alone(prepared: ThrowawayCluster) -> None:

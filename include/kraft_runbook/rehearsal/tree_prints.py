@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from kraft_runbook.runbook.check_results import sample
 
 SIZE = 8
 """Bytes of a print: a change is missed with a chance of 2^-64."""
+_PACKED = struct.Struct(f"{SIZE}s{SIZE}si")
+_BETWEEN = "\n"
+"""Between paths: no path of ZooKeeper holds a control character (``PathUtils.validatePath``)."""
 _PASSING = re.compile(
     r"^/(?:controller|controller_epoch|migration|zookeeper|consumers|admin|kraft_runbook_.*|isr_change_notification"
     r"|log_dir_event_notification|brokers/ids|brokers/seqid|config/changes|kafka-acl-changes"
@@ -31,6 +35,29 @@ class TreePrint:
     meaning: bytes
     raw: bytes
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPrints:
+    """The prints of a tree while a whole ladder is climbed: with 460,000 znodes 40 MiB, where they took 400 one by one.
+    ``paths``: joined by ``_BETWEEN``; ``prints``: in the same order.
+    """
+
+    paths: str = ""
+    prints: bytes = b""
+
+    @classmethod
+    def of(cls, tree: Mapping[str, TreePrint]) -> PackedPrints:
+        packed = b"".join(_PACKED.pack(each.meaning, each.raw, each.version) for each in tree.values())
+        return cls(_BETWEEN.join(tree), packed)
+
+    def __len__(self) -> int:
+        return len(self.prints) // _PACKED.size
+
+    def by_path(self) -> dict[str, TreePrint]:
+        """One by one again."""
+        paths = self.paths.split(_BETWEEN) if len(self) else ()
+        return {path: TreePrint(*told) for path, told in zip(paths, _PACKED.iter_unpack(self.prints), strict=True)}
 
 
 def belongs(path: str) -> bool:

@@ -24,7 +24,7 @@ from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
-from kraft_runbook.rehearsal.tree_prints import TreePrint, changes_between, elected
+from kraft_runbook.rehearsal.tree_prints import PackedPrints, changes_between, elected
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Measured, Rung, Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import cut_off_brokers, leaving
@@ -88,7 +88,7 @@ class Ladder:
     found: list[Finding] = field(default_factory=list)
     measured: Measured = field(default_factory=Measured)
     refused: list[str] = field(default_factory=list)
-    before: dict[str, TreePrint] = field(default_factory=dict)
+    before: PackedPrints = field(default_factory=PackedPrints)
     _ports: JudgedPorts | None = None
 
     def climb(self, wanted: Iterable[Rung]) -> None:
@@ -128,7 +128,7 @@ class Ladder:
         leaders at its start, and makes znodes that the copy lacks. This tree is what ``same_tree`` compares with.
         """
         self.await_a_controller()
-        self.before = self.cluster.ask(print_tree)
+        self.before = PackedPrints.of(self.cluster.ask(print_tree))
         self._forward("forward and back")
 
     def _forward(self, climb: str) -> None:
@@ -244,8 +244,8 @@ class Ladder:
         """
         assert self._ports is not None, "a climb begins with forward"
         given = elected(str(self._ports.answers.get(LEAVE, {}).get("election", "")))
-        changed = changes_between(self.before, self.cluster.ask(print_tree), elected=given)
-        compared, self.before = len(self.before), {}
+        changed = changes_between(self.before.by_path(), self.cluster.ask(print_tree), elected=given)
+        compared, self.before = len(self.before), PackedPrints()
         self.cluster.tell(f"{compared} znodes compared, {len(changed.respelt)} of them respelt")
         if changed.wrong:
             why = f"the tree is not as it was: {'; '.join(changed.wrong)}"

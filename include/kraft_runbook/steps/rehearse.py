@@ -22,6 +22,7 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
+from kraft_runbook.io.local.garbage import keep_little
 from kraft_runbook.io.local.lease import LEASE_SECONDS
 from kraft_runbook.io.local.usage import Usage
 from kraft_runbook.io.own_code import version_of_code
@@ -124,6 +125,7 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
             way_out="say where it is to take place: docs/rehearsal.md",
         )
     jars = installed_jars(source, settings)
+    keep_little()
     climb, wanted = Climb(), WHOLE if ask.whole else SHORT
     waits = settings.time_limit if ask.waits else 0.0
     with one_rehearsal(settings, source.name, tell=tell, keep=ask.keep, within=waits) as directory:
