@@ -193,7 +193,7 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         2,
         H,
         topics(live_broker_ids=frozenset({1, 3})),
-        "waiting for broker 2 to be known to all brokers: 2 of 3 are",
+        "waiting for broker 2 to be known to all brokers, as 2 others are",
     ),
     (
         conditions.BROKER_IN_SYNC,

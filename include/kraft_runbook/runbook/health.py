@@ -139,10 +139,7 @@ def out_of_sync(
         yield f"waiting for the partitions' state: {topics.reason}"
         return
     if node_id not in topics.live_broker_ids:
-        yield (
-            f"waiting for broker {node_id} to be known to all brokers: {len(topics.live_broker_ids)} of"
-            f" {len(spec.brokers)} are"
-        )
+        yield f"waiting for broker {node_id} to be known to all brokers, as {len(topics.live_broker_ids)} others are"
     away = {i for i in spec.batch_of(node_id) if i != node_id and seen.brokers[i].running is False}
     silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker and i not in away]
     if silent:
