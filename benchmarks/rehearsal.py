@@ -72,10 +72,11 @@ ADDITIONS = 20_000_000
 @dataclass
 class Memory:
     """The most that was resident at one look, in MiB: of the throwaway, of this tool, and of both, which was at ``at``
-    seconds, with so much in each process.
+    seconds, with so much in each process. ``source``: pids of the source, which is none of them.
     """
 
     place: Path
+    source: frozenset[int] = frozenset()
     throwaway: int = 0
     tool: int = 0
     both: int = 0
@@ -89,7 +90,7 @@ class Memory:
         began, own = time.monotonic(), psutil.Process()
         while not self.stop.wait(1):
             throwaway = {each.pid for each in remains(self.place)} - {own.pid}
-            tool = {own.pid, *(each.pid for each in own.children(recursive=True))} - throwaway
+            tool = {own.pid, *(each.pid for each in own.children(recursive=True))} - throwaway - self.source
             rss = sum(each.memory_info().rss for each in _processes(throwaway | tool))
             self._rss = max(self._rss, rss)
             if rss < NEAR_THE_MOST * self._rss:
@@ -155,7 +156,9 @@ def source_of(plan: Plan, place: Path) -> ClusterSpec:
 
 
 def rehearsed(source: ClusterSpec, place: Path) -> tuple[Canary, Told, Memory]:
-    told, memory = Told(), Memory(own_directory(Rehearsal(directory=str(place)), source.name))
+    here = own_directory(Rehearsal(directory=str(place)), source.name)
+    at_work = frozenset(each.pid for each in psutil.Process().children(recursive=True))
+    told, memory = Told(), Memory(here, source=at_work)
     looks = threading.Thread(target=memory.watch)
     looks.start()
     try:
