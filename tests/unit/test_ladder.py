@@ -117,9 +117,9 @@ def test_each_rung_is_a_span_also_the_one_that_ends_it(throwaway: ThrowawayClust
 def test_a_gate_is_judged_beside_the_load_of_its_own_looks(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
     loads: list[float | None] = []
 
-    def judge(_: Any, __: Any, ___: Any, load: Any) -> tuple[Finding, ...]:
+    def judge(_: Any, __: Any, ___: Any, beside: Any) -> tuple[Finding, ...]:
         throwaway.usage.looks.append(Look(throwaway.usage.now(), 1.0, 0.0))
-        loads.append(load())
+        loads.append(beside().load)
         return ()
 
     throwaway.usage.looks.append(Look(throwaway.usage.now() - 600, 9.0, 0.0))

@@ -59,10 +59,15 @@ def test_the_page_shows_the_last_verdict_with_its_numbers_and_what_no_rehearsal_
 
 
 def test_each_rung_that_was_done_is_shown_with_what_it_took() -> None:
-    rungs = {"copy the tree": {"seconds": 1.25, "cpu": 0.5, "load": 1.4}, "back to ZooKeeper": {"seconds": 9.0}}
+    rungs = {
+        "copy the tree": {"seconds": 1.25, "cpu": 0.5, "load": 1.4, "throttled": None},
+        "start the throwaway": {"seconds": 4.0, "throttled": 0.3},
+        "back to ZooKeeper": {"seconds": 9.0},
+    }
     told = canary("FAILED", rungs=rungs)
-    assert rungs_of(told) == ("copy the tree (1.2 s, processor 0.5 s, load 1.4)", "start the throwaway")
-    assert "Done: copy the tree (1.2 s, processor 0.5 s, load 1.4), start the throwaway\n" in render(SPEC, told)
+    done = ("copy the tree (1.2 s, processor 0.5 s, load 1.4)", "start the throwaway (4.0 s, throttled 30%)")
+    assert rungs_of(told) == done
+    assert f"Done: {', '.join(done)}\n" in render(SPEC, told)
 
 
 def test_each_try_in_vain_is_shown_with_its_reason() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from observations import SPEC, observation, with_quorum
+from observations import SPEC, later, observation, with_quorum, zookeeper
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.addresses import split_address
@@ -19,6 +20,8 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused
+from kraft_runbook.io.local.usage import Taken
+from kraft_runbook.migration.checks.liveness import CODE as LIVENESS
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.dual_write import await_movement
@@ -26,6 +29,7 @@ from kraft_runbook.rehearsal.permission import require_throwaway
 from kraft_runbook.rehearsal.throwaway import Throwaway, heaps, throwaway_of, why_left_out
 from kraft_runbook.rehearsal.verdict import Verdict
 from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
+from kraft_runbook.steps.rehearse import Climb
 
 PLACE = PurePosixPath("/var/tmp/krb/prod")
 OWN, SOURCE = "dGhyb3dhd2F5LWNsdXN0ZQ", "c291cmNlLWNsdXN0ZXItaQ"
@@ -395,6 +399,28 @@ def test_a_gate_that_an_election_passed_by_does_not_fail_for_what_a_new_leader_d
     found = {each.code: each for each in judge_gate(judging.run(), judging, Gate.DUAL_WRITE)}
     assert found["KRB-GATE-009"].verdict is verdict
     assert ("the quorum's epoch rose from 4 to 5" in found["KRB-GATE-009"].what) is (epoch == 5)
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_gate_and_the_record_have_the_cores_that_the_rehearsal_may_use(tmp_path: Path, processors: int) -> None:
+    """And not those of the machine."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < processors:
+        pytest.skip("this machine has one")
+    spec = made().spec
+    before = zookeeper(cluster_id=OWN)(observation(Phase.HYBRID, spec))
+    after = with_quorum(high_watermark=2000)(later(before, 60))
+    cluster = RecordingCluster(before, after, spec=spec, answers={await_movement: None})
+    judging = JudgedPorts(cluster, tmp_path, "forward")
+    os.sched_setaffinity(0, sorted(allowed)[:processors])
+    try:
+        measured = Climb().measured
+        found = judge_gate(judging.run(), judging, Gate.DUAL_WRITE, lambda: Taken(1.0, 2.5, 0.0))
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert measured.cores == processors
+    (still,) = [each for each in found if each.code == LIVENESS]
+    assert ("the load then was 2 on 1 cores" in still.what) is (processors == 1), still.what
 
 
 def test_the_labs_file_with_that_key_is_refused_without_an_id_of_its_own() -> None:

@@ -76,9 +76,9 @@ def test_one_failure_is_a_failure_and_stands_first() -> None:
 # -- whose fault -------------------------------------------------------------------------------------------------------
 
 
-def of(code: str, *, load: float | None = 1.0, answer: Answer = Answer.FAIL) -> Finding:
+def of(code: str, *, load: float | None = 1.0, answer: Answer = Answer.FAIL, throttled: float | None = None) -> Finding:
     result = CheckResult(code, "title", Severity.BLOCKING, answer, "what was seen")
-    return of_check(result, "start", load=load, cores=2)
+    return of_check(result, "start", load=load, cores=2, throttled=throttled)
 
 
 def test_a_check_that_failed_is_failed_and_one_that_was_not_answered_is_inconclusive() -> None:
@@ -97,7 +97,16 @@ def test_a_check_that_judges_this_machine_is_inconclusive(code: str) -> None:
 def test_a_check_that_a_busy_machine_fails_is_failed_beside_a_low_load_alone(code: str) -> None:
     assert of(code, load=4.0).verdict is Verdict.FAILED
     assert of(code, load=4.1).verdict is of(code, load=None).verdict is Verdict.INCONCLUSIVE
-    assert "the load was 9 on 2 cores" in of(code, load=9.0).what
+    assert "(the load then was 9 on 2 cores)" in of(code, load=9.0).what
+
+
+@pytest.mark.parametrize("code", ["KRB-DW-001", "KRB-GATE-003"])
+def test_so_is_one_that_a_cpu_quota_fails(code: str) -> None:
+    assert of(code, throttled=0.25).verdict is Verdict.FAILED
+    found = of(code, throttled=0.26)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "(the CPU quota of 2 cores was used up: 26% more was waited for)" in found.what
+    assert of("KRB-PRE-029", throttled=0.9).verdict is Verdict.FAILED
 
 
 def test_an_election_is_seen_by_an_epoch_that_rose() -> None:
@@ -164,7 +173,10 @@ def test_slower_than_the_last_one_fails_and_without_a_last_one_there_is_none() -
     assert over({"slower": 1.5}) == []
 
 
-@pytest.mark.parametrize("then", [{"partitions": 501}, {"partitions": 399}, {"copy_load": 4.1}, {"copy_load": None}])
+@pytest.mark.parametrize(
+    "then",
+    [{"partitions": 501}, {"partitions": 399}, {"copy_load": 4.1}, {"copy_load": None}, {"copy_throttled": 0.26}],
+)
 def test_a_copy_is_compared_with_no_other_size_and_with_none_of_a_busy_machine(then: dict[str, object]) -> None:
     assert findings({"slower": 1.5}, passed=(earlier(1.0, **then),)) == []
     (found,) = findings({"slower": 1.5}, passed=(earlier(1.0, **then), earlier(3.0, days=9, partitions=400)))
@@ -192,6 +204,25 @@ def test_seconds_over_a_load_of_twice_the_cores_are_inconclusive_and_memory_is_n
     assert over({"controller_memory": 0.5}, busy) == [Verdict.FAILED]
     assert over({"copy": 5}, replace(GOOD, copy_load=None)) == [Verdict.INCONCLUSIVE]
     assert "but the load then was 4 on 2 cores" in findings({"copy": 5}, busy)[0].what
+
+
+def test_seconds_under_a_cpu_quota_that_was_used_up_are_inconclusive() -> None:
+    """The load average is the host's, and its processes that wait for their quota are not in it."""
+    held = replace(GOOD, cores=1.5, copy_throttled=0.26, window_throttled=0.6)
+    assert over({"copy": 5}, held) == over({"window": 1}, held) == [Verdict.INCONCLUSIVE]
+    assert over({"slower": 1.5}, held, last_copy=3.0) == [Verdict.INCONCLUSIVE]
+    assert findings({"window": 1}, held)[0].what == (
+        "the window of the way back took 1.5 s; the limit is 1 s, but the CPU quota of 1.5 cores was used up: 60% more"
+        " was waited for"
+    )
+    little = replace(GOOD, copy_throttled=0.25, window_throttled=0.0)
+    assert over({"copy": 5}, little) == over({"window": 1}, little) == [Verdict.FAILED]
+    assert over({"copy": 5}, replace(GOOD, cores=1.5, copy_load=3.1)) == [Verdict.INCONCLUSIVE]
+
+
+def test_an_earlier_copy_under_a_quota_that_is_no_whole_number_is_compared() -> None:
+    (found,) = findings({"slower": 1.5}, passed=(earlier(3.0, cores=1.5),))
+    assert found.verdict is Verdict.FAILED
 
 
 def test_a_load_of_another_time_excuses_no_seconds() -> None:

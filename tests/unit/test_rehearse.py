@@ -12,21 +12,23 @@ from typing import Any
 import pytest
 from observations import SPEC
 from py4j.protocol import Py4JNetworkError
-from rehearsing import asking, raising, rehearsed, short_directory, source_in
+from rehearsing import asking, raising, rehearsed, short_directory, source_in, throwaway_in
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.io.local.cores import Processors, Quota
+from kraft_runbook.io.local.usage import Look
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
 from kraft_runbook.procedures.throwaway_place import own_directory
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.suspects import Halved
-from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
+from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
 from kraft_runbook.steps import rehearse as steps_rehearse
-from kraft_runbook.steps.ladder import RungEnded
-from kraft_runbook.steps.rehearse import METADATA_ERRORS, Climb, SourceAtWork, _blame, _narrowed, rehearse
+from kraft_runbook.steps.ladder import COPY, WINDOW, RungEnded
+from kraft_runbook.steps.rehearse import METADATA_ERRORS, Climb, SourceAtWork, _blame, _narrowed, _note_usage, rehearse
 
 tmp_path = pytest.fixture(short_directory)
 
@@ -332,6 +334,18 @@ def test_a_gate_that_ends_a_rung_is_asked_for_the_machines_fault(
     assert list(rungs) == ["copy the tree", "start the throwaway"], "with the one that ended it"
     assert rungs["copy the tree"]["cpu"] == 3.25 and rungs["start the throwaway"]["load"] is not None
     assert f"INCONCLUSIVE: this machine is at fault, says supervisord: {KILLED}" in told.reasons
+
+
+def test_the_copy_and_the_window_have_what_was_waited_for_in_them(tmp_path: Path) -> None:
+    throwaway, climb = throwaway_in(tmp_path), Climb()
+    usage = throwaway.usage
+    usage.processors = Processors(64, 64, (Quota(2.0, tmp_path / "none"),))
+    usage.looks += [Look(10, 1.0, 0.0, 0.0), Look(20, 1.5, 4.0, 8.0), Look(30, 0.5, 5.0, 8.0)]
+    usage.spans |= {Rung.COPY_THE_TREE: (1, 2), COPY: (10, 20), WINDOW: (20, 30)}
+    _note_usage(climb, throwaway)
+    found = climb.measured
+    assert (found.copy_cpu, found.copy_load, found.copy_throttled) == (4.0, 1.5, 0.4)
+    assert (found.window_cpu, found.window_load, found.window_throttled) == (1.0, 1.5, 0.0)
 
 
 def test_what_a_gate_finds_once_the_time_is_over_is_nobodys() -> None:

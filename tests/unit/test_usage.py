@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
+from kraft_runbook.io.local.cores import Processors, Quota
 from kraft_runbook.io.local.usage import Look, Taken, Usage
 
 
@@ -30,7 +32,7 @@ def test_where_nobody_looks_after_it_the_last_look_tells_and_one_of_another_time
 
 def test_a_block_is_a_span_also_where_an_error_ends_it() -> None:
     times = iter([5.0, 6.0, 8.0])
-    usage = Usage(now=lambda: next(times), load_average=lambda: (0.5, 0.0, 0.0))
+    usage = Usage(now=lambda: next(times), load_average=lambda: (0.5, 0.0, 0.0), processors=Processors(2, 2))
     with pytest.raises(KeyError), usage.span("forward"):
         usage.look([("self", os.getpid()), ("gone", 2**30)])
         raise KeyError
@@ -38,3 +40,16 @@ def test_a_block_is_a_span_also_where_an_error_ends_it() -> None:
     assert taken is not None and (taken.seconds, taken.load) == (3.0, 0.5)
     assert usage.of("back") is None
     assert usage.rss["self"] > 0 and usage.cpu_seconds > 0
+
+
+def test_a_span_under_a_quota_tells_what_was_waited_for_as_a_part_of_what_the_quota_gives(tmp_path: Path) -> None:
+    stat, times = tmp_path / "cpu.stat", iter([10.0, 20.0, 30.0])
+    of_a_container = Processors(64, 64, (Quota(2.0, stat),))
+    usage = Usage(now=lambda: next(times), load_average=lambda: (32.0, 0.0, 0.0), processors=of_a_container)
+    for waited in (1_000_000, 1_000_000, 11_000_000):
+        stat.write_text(f"throttled_usec {waited}\n")
+        usage.look()
+    assert usage.between(10, 20) == Taken(10.0, 1.0, 0.0, throttled=0.0)
+    assert usage.between(22, 28) == Taken(6.0, 1.0, 0.0, throttled=0.5), "a second of each of two processors, of ten"
+    stat.unlink()
+    assert Usage(processors=of_a_container, looks=[Look(10, 1.0, 0)]).between(9, 11).throttled is None

@@ -93,7 +93,7 @@ def rungs_of(told: Canary) -> tuple[str, ...]:
 
 
 def _took(numbers: Mapping[str, Any]) -> str:
-    forms = {"seconds": "{:.1f} s", "cpu": "processor {:.1f} s", "load": "load {:.1f}"}
+    forms = {"seconds": "{:.1f} s", "cpu": "processor {:.1f} s", "load": "load {:.1f}", "throttled": "throttled {:.0%}"}
     said = [form.format(value) for key, form in forms.items() if (value := number(numbers, key)) is not None]
     return f" ({', '.join(said)})" if said else ""
 

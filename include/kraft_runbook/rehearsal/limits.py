@@ -12,8 +12,21 @@ from kraft_runbook.rehearsal.verdict import Finding, Measured, Verdict
 
 BUSY = 2.0
 """A load of so many times the cores: seconds measured beside it are those of the others."""
+THROTTLED = 0.25
+"""Of a CPU quota: where its processes waited for so much more than it gives, their seconds are the quota's."""
 LEAST_SHARE = 0.8
 """Of this one's partitions: a copy of fewer is another size, and no measure of this one."""
+
+
+def why_busy(load: float, cores: float, throttled: float | None) -> str:
+    """Why seconds are not the processes' own: the machine's load, or the CPU quota (``Taken.throttled``). Empty where
+    nothing says so.
+    """
+    if load > BUSY * cores:
+        return f"the load then was {load:.0f} on {cores:g} cores"
+    if throttled is not None and throttled > THROTTLED:
+        return f"the CPU quota of {cores:g} cores was used up: {throttled:.0%} more was waited for"
+    return ""
 
 
 def exceeded(
@@ -21,11 +34,15 @@ def exceeded(
 ) -> Iterator[Finding]:
     """Each limit that does not hold. ``heap_mib``: of ``controller_heap``; ``passed``: the earlier rehearsals that
     PASSED, of which the newest comparable one counts. A limit on a number that was not measured is INCONCLUSIVE; so is
-    one on seconds in which the load was over twice the cores.
+    one on seconds in which the load was over twice the cores, or a CPU quota was used up.
     """
-    cores, in_copy = measured.cores, measured.copy_load
+    cores = measured.cores
+    in_copy, in_window = (
+        (measured.copy_load, measured.copy_throttled),
+        (measured.window_load, measured.window_throttled),
+    )
     yield from _seconds("the metadata copy", measured.copy, limits.copy_seconds, in_copy, cores)
-    yield from _seconds("the window of the way back", measured.window, limits.window, measured.window_load, cores)
+    yield from _seconds("the window of the way back", measured.window, limits.window, in_window, cores)
     if limits.slower is not None and (last := _comparable(measured, passed)) is not None:
         at, seconds, partitions = last
         told = f"the last to compare with: {seconds:.1f} s for {partitions:,} partitions on {at:%Y-%m-%d %H:%M} UTC"
@@ -43,27 +60,34 @@ def _comparable(measured: Measured, passed: Iterable[OnRecord]) -> tuple[datetim
     for last in sorted(passed, key=lambda each: each.at, reverse=True):
         then = last.told.measured
         copy, partitions = number(then, "copy"), whole(then, "partitions")
-        load, cores = number(then, "copy_load" if "copy_load" in then else "load"), whole(then, "cores")
+        load, cores = number(then, "copy_load" if "copy_load" in then else "load"), number(then, "cores")
         if copy is None or partitions is None or load is None or cores is None or measured.partitions is None:
             continue
-        if LEAST_SHARE * measured.partitions <= partitions <= measured.partitions and load <= BUSY * cores:
+        its_own = not why_busy(load, cores, number(then, "copy_throttled"))
+        if LEAST_SHARE * measured.partitions <= partitions <= measured.partitions and its_own:
             return last.at, copy, partitions
     return None
 
 
 def _seconds(
-    what: str, took: float | None, most: float | None, load: float | None, cores: int | None
+    what: str,
+    took: float | None,
+    most: float | None,
+    beside: tuple[float | None, float | None],
+    cores: float | None,
 ) -> Iterator[Finding]:
+    """``beside``: the load in those seconds, and what was throttled."""
     if most is None:
         return
     if took is None:
         yield Finding(Verdict.INCONCLUSIVE, f"{what} was not measured; the limit is {most:g} s")
     elif took > most:
         said = f"{what} took {took:.1f} s; the limit is {most:.3g} s"
+        load, throttled = beside
         if load is None or cores is None:
             yield Finding(Verdict.INCONCLUSIVE, f"{said}, and the machine's load then was not measured")
-        elif load > BUSY * cores:
-            yield Finding(Verdict.INCONCLUSIVE, f"{said}, but the load then was {load:.0f} on {cores} cores")
+        elif busy := why_busy(load, cores, throttled):
+            yield Finding(Verdict.INCONCLUSIVE, f"{said}, but {busy}")
         else:
             yield Finding(Verdict.FAILED, said)
 

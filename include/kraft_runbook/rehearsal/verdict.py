@@ -63,11 +63,13 @@ class Finding:
 class Measured:
     """Numbers of a rehearsal; None: not measured. Seconds; MiB. ``copy``: of Kafka's copy, by the log's own times.
     ``window``: of the way back, without a controller. ``controller_rss``: the most that any controller had resident.
-    ``tries``: of leaving KRaft. ``tree_seconds``: of reading the source. ``cores``: of this machine.
+    ``tries``: of leaving KRaft. ``tree_seconds``: of reading the source. ``cores``: that it may
+    use of this machine, a part of one included (``io.local.cores``).
 
     ``cpu``: processor seconds of the throwaway's processes in all, ``load``: the highest load average of a minute that
-    was seen at all; with ``copy_`` or ``window_``: in that span alone (``io.local.usage``). ``tree_cpu``: of this
-    process while it read the source. ``rungs``: by rung its seconds, ``cpu`` and ``load``. ``refused``: each try of
+    was seen at all; with ``copy_`` or ``window_``: in that span alone (``io.local.usage``). ``throttled``: what was
+    waited for under a CPU quota, as a part of what it gives; None: no quota. ``tree_cpu``: of this process while it
+    read the source. ``rungs``: by rung its seconds, ``cpu``, ``load`` and ``throttled``. ``refused``: each try of
     leaving KRaft or of a step that was in vain, with its reason; most were followed by another.
     """
 
@@ -80,14 +82,16 @@ class Measured:
     copy: float | None = None
     copy_cpu: float | None = None
     copy_load: float | None = None
+    copy_throttled: float | None = None
     copied_records: int | None = None
     window: float | None = None
     window_cpu: float | None = None
     window_load: float | None = None
+    window_throttled: float | None = None
     controller_rss: int | None = None
     cpu: float | None = None
     load: float | None = None
-    cores: int | None = None
+    cores: float | None = None
     tries: int | None = None
     seconds: float | None = None
     rungs: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.rehearsal.limits import BUSY
+from kraft_runbook.rehearsal.limits import why_busy
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.check_results import Verdict as Answer
@@ -31,9 +31,12 @@ OF_WHAT_RUNS = OF_A_BUSY_PLACE | {
 """Checks that fail where a process has ended, or its disk is full, whatever the metadata is."""
 
 
-def of_check(result: CheckResult, gate: str, *, load: float | None, cores: int | None) -> Finding:
+def of_check(
+    result: CheckResult, gate: str, *, load: float | None, cores: float | None, throttled: float | None = None
+) -> Finding:
     """What a check of a gate says that blocks: FAILED where it failed, INCONCLUSIVE where it could not be answered,
     judges this machine, or may have failed because the machine is busy. ``load``: None: not measured.
+    ``throttled``: as of ``io.local.usage.Taken``.
     """
     said = f"gate {gate}: {result.code} {result.title}: {result.verdict}. {result.evidence}"
     if result.verdict is not Answer.FAIL:
@@ -43,8 +46,8 @@ def of_check(result: CheckResult, gate: str, *, load: float | None, cores: int |
     if result.code in OF_A_BUSY_PLACE:
         if load is None or cores is None:
             return Finding(Verdict.INCONCLUSIVE, f"{said} (the machine's load was not measured)", result.code)
-        if load > BUSY * cores:
-            return Finding(Verdict.INCONCLUSIVE, f"{said} (the load was {load:.0f} on {cores} cores)", result.code)
+        if busy := why_busy(load, cores, throttled):
+            return Finding(Verdict.INCONCLUSIVE, f"{said} ({busy})", result.code)
     return Finding(Verdict.FAILED, said, result.code)
 
 

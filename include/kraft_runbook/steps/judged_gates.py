@@ -5,7 +5,6 @@ For a throwaway cluster alone: each question asks for it again (``rehearsal.perm
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,8 @@ from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import Checked
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.store import append_record, read_records, run_name
+from kraft_runbook.io.local.cores import processors
+from kraft_runbook.io.local.usage import Taken
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.parity.dual_write import await_movement
@@ -115,11 +116,11 @@ class JudgedPorts:
 
 
 def judge_gate(
-    run: Run, ports: JudgedPorts, gate: str, load: Callable[[], float | None] = lambda: None
+    run: Run, ports: JudgedPorts, gate: str, beside: Callable[[], Taken | None] = lambda: None
 ) -> tuple[verdict.Finding, ...]:
     """Look as a gate of the migration does, and judge its checks; what blocks is a finding each
-    (``rehearsal.whose_fault``). The gate counts as judged then. ``load``: of this machine while it looked, asked
-    afterwards; None: not measured.
+    (``rehearsal.whose_fault``). The gate counts as judged then. ``beside``: what those looks took of this machine,
+    asked afterwards; None: not measured.
 
     Not asked: the log ends of partitions, which no stand-in tells.
     """
@@ -148,8 +149,10 @@ def judge_gate(
     report = ChecksReport(checks)
     run.journal.record(Checked(phase=detect_phase(seen).phase.value, checks=report.to_dict()))
     ports.judged.add(gate)
-    busy = load()
-    found = tuple(of_check(each, gate, load=busy, cores=os.cpu_count()) for each in report.blocking)
+    taken, cores = beside() or Taken(0.0, None, None), processors().cores
+    found = tuple(
+        of_check(each, gate, load=taken.load, cores=cores, throttled=taken.throttled) for each in report.blocking
+    )
     if elected := election_in(looks):
         found = tuple(beside_an_election(each, elected) for each in found)
     cluster.tell(f"gate {gate}: {len(checks)} checks, {len(found)} of them block")

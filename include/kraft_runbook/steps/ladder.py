@@ -297,7 +297,7 @@ class Ladder:
         assert self._ports is not None, "a climb begins with forward"
         usage = self.throwaway.usage
         began = usage.now()
-        found = self.judge(self._ports.run(), self._ports, gate, lambda: usage.between(began, usage.now()).load)
+        found = self.judge(self._ports.run(), self._ports, gate, lambda: usage.between(began, usage.now()))
         self.found += [each for each in found if each not in self.found]
         return found
 

@@ -7,7 +7,6 @@ which is gone afterwards, whatever happened.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets as random_values
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
+from kraft_runbook.io.local.cores import processors
 from kraft_runbook.io.local.garbage import keep_little
 from kraft_runbook.io.local.lease import LEASE_SECONDS
 from kraft_runbook.io.local.usage import Usage
@@ -98,7 +98,7 @@ class Climb:
 
     found: list[Finding] = field(default_factory=list)
     done: list[Rung] = field(default_factory=list)
-    measured: Measured = field(default_factory=lambda: Measured(cores=os.cpu_count()))
+    measured: Measured = field(default_factory=lambda: Measured(cores=processors().cores))
     left_out: tuple[str, ...] = ()
     kept: Mapping[str, object] = field(default_factory=dict)
     source_id: str = ""
@@ -330,7 +330,7 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
     rungs[Rung.COPY_THE_TREE.value]["cpu"] = climb.measured.tree_cpu
     for name in (COPY, WINDOW):
         if taken := usage.of(name):
-            climb.note(**{f"{name}_cpu": taken.cpu, f"{name}_load": taken.load})
+            climb.note(**{f"{name}_{key}": value for key, value in asdict(taken).items() if key != "seconds"})
     climb.note(
         rungs=rungs,
         controller_rss=usage.peak(each.service for each in throwaway.spec.controllers),
