@@ -21,6 +21,7 @@ from znodes_in_memory import InMemory, Tree, read_snapshot
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.stand_ins import Told, told_file
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.garbage import collect, trim
@@ -242,6 +243,67 @@ def test_the_lease_is_renewed_after_an_error_of_the_watch(throwaway: ThrowawayCl
     watch = Watch(throwaway, time.monotonic() + 60, renew, processes, every=0.0)
     watch.run()
     assert renewed == [throwaway.here.directory] * 3
+
+
+def test_a_lease_that_supervisor_gave_up_is_started_again_and_told_once_until_it_runs(
+    throwaway: ThrowawayCluster,
+) -> None:
+    """Nothing would end the throwaway of a worker that is killed."""
+    lines: list[str] = []
+    seen: list[str] = []
+    started: list[str] = []
+    states = ["FATAL", "BACKOFF", "EXITED", "STARTING", "RUNNING", "STOPPED"]
+
+    def renews(_: Any) -> None:
+        seen.append(states[len(seen)])
+        if seen == states:
+            watch.stop.set()
+
+    def starts(_: Any, service: str) -> None:
+        started.append(service)
+        raise xmlrpc.client.Fault(60, "ALREADY_STARTED")
+
+    def processes(_: Any) -> dict[str, Process]:
+        return {"lease": Process("lease", seen[-1], 0, 0.0)}
+
+    asked = replace(throwaway, tell=lines.append)
+    watch = Watch(asked, time.monotonic() + 60, renews, processes, every=0.0, starts=starts)
+    watch.run()
+    assert started == ["lease"] * 3
+    assert lines == [
+        f"the lease's process does not run ({state}): it is started again" for state in ("FATAL", "STOPPED")
+    ]
+
+
+@pytest.mark.parametrize("state", ["FATAL", "BACKOFF", "EXITED", None])
+def test_without_a_lease_that_runs_nothing_else_is_started(throwaway: ThrowawayCluster, state: str | None) -> None:
+    throwaway.here.logs.mkdir()
+    (throwaway.here.logs / "lease.log").write_text("ModuleNotFoundError: kraft_runbook")
+    states = iter(["STARTING", state])
+
+    def processes(_: Any) -> dict[str, Process]:
+        now = next(states, state)
+        return {} if now is None else {"lease": Process("lease", now, 0, 0.0)}
+
+    with pytest.raises(StepFailed, match="waiting for lease to run, which ends the throwaway") as error:
+        throwaway.start_zookeeper(lambda _: None, processes)
+    assert "ModuleNotFoundError" in str(error.value)
+
+
+def test_a_lease_that_starts_is_waited_for(throwaway: ThrowawayCluster) -> None:
+    asked: list[str] = []
+    states = iter(["STARTING", "STARTING", "STARTING"])
+
+    class Started(ThrowawayCluster):
+        def await_zookeeper(self) -> None:
+            asked.append("zookeeper")
+
+    def processes(_: Any) -> dict[str, Process]:
+        asked.append(next(states, "RUNNING"))
+        return {"lease": Process("lease", asked[-1], 7, 0.0)}
+
+    Started(**vars(throwaway)).start_zookeeper(lambda _: None, processes)
+    assert asked[-2:] == ["RUNNING", "zookeeper"]
 
 
 def test_the_programs_of_this_package_have_no_secret_in_their_environment(prepared: ThrowawayCluster) -> None:

@@ -65,8 +65,13 @@ send, with all its partitions, 50 MB and more (``RequestSendThread.doWork``). Th
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
 RENEW_EVERY = 2.0
+LEASE_WITHIN = 60.0
+"""Seconds in which the lease must run: it takes two, on a busy machine many."""
 ENDED = ("EXITED", "FATAL", "BACKOFF")
 """The supervisor's words for a process that has ended by itself."""
+LEFT = ("EXITED", "FATAL", "STOPPED")
+"""Those for one that does not run. One that ended at once four times, FATAL, it never starts again by itself."""
+Processes = Callable[[Layout], Mapping[str, supervision.Process]]
 
 
 def without_lines(texts: Iterable[str]) -> str:
@@ -198,10 +203,22 @@ class ThrowawayCluster:
 
     # -- starting ------------------------------------------------------------------------------------------------------
 
-    def start_zookeeper(self) -> None:
-        """The supervisor, with the lease, and ZooKeeper with the snapshot, until it serves. Raises StepFailed."""
+    def start_zookeeper(
+        self,
+        launch: Callable[[Layout], None] = supervision.launch,
+        processes: Processes = supervision.processes,
+    ) -> None:
+        """The supervisor, and the lease until it runs: without it nothing else is started, since nothing would end that
+        if this worker were killed. Then ZooKeeper with the snapshot, until it serves. Raises StepFailed.
+        """
         renew(self.here.directory)
-        supervision.launch(self.here)
+        launch(self.here)
+
+        def runs() -> bool:
+            lease = processes(self.here).get(LEASE)
+            return lease is not None and lease.state == "RUNNING"
+
+        self._await(runs, LEASE, LEASE_WITHIN, "to run, which ends the throwaway if nobody else does", processes)
         self.await_zookeeper()
 
     def await_zookeeper(self) -> None:
@@ -220,10 +237,17 @@ class ThrowawayCluster:
         for seat in self.spec.brokers:
             supervision.begin_start(self.here, seat.service)
 
-    def _await(self, done: Callable[[], bool], service: str, within: float, what: str) -> None:
+    def _await(
+        self,
+        done: Callable[[], bool],
+        service: str,
+        within: float,
+        what: str,
+        processes: Processes = supervision.processes,
+    ) -> None:
         deadline = time.monotonic() + within
         while not done():
-            process = supervision.processes(self.here).get(service)
+            process = processes(self.here).get(service)
             late = time.monotonic() > deadline
             if late or process is None or process.state in ENDED:
                 why = f"it did not within {within:g} s" if late else "it has ended"
@@ -237,7 +261,7 @@ class ThrowawayCluster:
         self,
         services: Iterable[str],
         *,
-        processes: Callable[[Layout], Mapping[str, supervision.Process]] = supervision.processes,
+        processes: Processes = supervision.processes,
     ) -> None:
         """Raises StepFailed, with the end of its log, where one of these has ended by itself."""
         running = processes(self.here)
@@ -321,7 +345,7 @@ class ThrowawayCluster:
 
     def give_back(
         self,
-        processes: Callable[[Layout], Mapping[str, supervision.Process]] = supervision.processes,
+        processes: Processes = supervision.processes,
         collect: Callable[[Iterable[int]], object] = collect,
     ) -> None:
         """Have each JVM with ``options`` give back what a burst left, as this process does: a comparison needs room."""
@@ -350,7 +374,7 @@ class ThrowawayCluster:
 @dataclass
 class Watch:
     """``out_of_time``: the time limit was reached. ``renews``, ``processes``: the lease and the supervisor, asked every
-    ``every`` seconds.
+    ``every`` seconds. ``starts``: begins the start of a program.
     """
 
     cluster: ThrowawayCluster
@@ -360,9 +384,13 @@ class Watch:
     every: float = RENEW_EVERY
     stop: threading.Event = field(default_factory=threading.Event)
     out_of_time: bool = False
+    starts: Callable[[Layout, str], object] = supervision.begin_start
+    told: bool = False
 
     def run(self) -> None:
-        """Until ``stop``. No error ends it: without the lease the throwaway would be ended under the steps."""
+        """Until ``stop``. No error ends it: without the lease the throwaway would be ended under the steps. Nor does
+        the lease's own process stay away: without it nothing would end the throwaway of a worker that is killed.
+        """
         here = self.cluster.here
         while True:
             if time.monotonic() > self.ends:
@@ -372,6 +400,21 @@ class Watch:
             with contextlib.suppress(Exception):
                 self.renews(here.directory)
             with contextlib.suppress(Exception):
+                self._keep_lease(here)
+            with contextlib.suppress(Exception):
                 self.cluster.look(self.processes)
             if self.stop.wait(self.every):
                 return
+
+    def _keep_lease(self, here: Layout) -> None:
+        """Start the lease's process where supervisor has given it up. It is told once until it runs again."""
+        lease = self.processes(here).get(LEASE)
+        if lease is None:
+            return
+        if lease.state in LEFT:
+            if not self.told:
+                self.told = True
+                self.cluster.tell(f"the lease's process does not run ({lease.state}): it is started again")
+            self.starts(here, LEASE)
+        elif lease.state == "RUNNING":
+            self.told = False
