@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,16 @@ def test_a_run_without_one_has_no_card() -> None:
 @pytest.mark.parametrize("value", [None, "many", True, [1]])
 def test_what_is_no_number_is_not_measured(value: object) -> None:
     assert {told for _, told in numbers_of({key: value for key, _, _ in NUMBERS})} == {"not measured"}
+
+
+def test_the_page_and_the_docs_name_the_collector_under_which_memory_is_compared() -> None:
+    """Kafka's own scripts have G1, which holds more beside the same heap."""
+    script = files("kraft_runbook.io.local") / "templates" / "kafka-run-class.sh"
+    assert "-XX:+UseSerialGC" in script.read_text()
+    _, page = of(canary("PASSED", controller_rss=400))
+    docs = DOCS.read_text().partition("## What it does not tell")[2]
+    for told in (page, docs):
+        assert all(each in told for each in ("limits.controller_memory", "serial collector", "under G1")), told
 
 
 def test_the_text_and_the_docs_say_the_same_of_what_it_does_not_tell() -> None:

@@ -17,8 +17,8 @@ from kraft_runbook.cluster.spec_types import Host, ListenerName, Model, NodeId, 
 class RehearsalLimits(Model):
     """From when a rehearsal is FAILED; each may be left out. ``copy``: seconds of the metadata copy. ``window``:
     seconds of the way back in which no metadata can be changed. ``controller_memory``: the most resident memory of a
-    controller, as a share of ``controller_heap``. ``slower``: the copy against the last that PASSED with about as
-    many partitions (``rehearsal.limits``), by this factor.
+    controller of the throwaway, whose JVM has the serial collector, as a share of ``controller_heap``. ``slower``: the
+    copy against the last that PASSED with about as many partitions (``rehearsal.limits``), by this factor.
     """
 
     model_config = ConfigDict(populate_by_name=True)

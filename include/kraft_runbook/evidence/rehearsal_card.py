@@ -38,8 +38,12 @@ NOT_TOLD = (
     "restarts of brokers that hold replicas",
     "metadata that changes while the migration runs",
     "the preflight with which a way back ends (verify_rollback): the phase alone is looked at",
+    "what a controller holds beyond its heap under G1, the collector that Kafka starts with: limits.controller_memory"
+    " compares resident memory under the serial collector",
 )
-"""What no rehearsal tells; its page says so."""
+"""What no rehearsal tells; its page says so. Of collectors: Kafka's kafka-run-class.sh (KAFKA_JVM_PERFORMANCE_OPTS) and
+the throwaway's own (``io/local/templates``).
+"""
 
 
 @dataclass(frozen=True, slots=True)
