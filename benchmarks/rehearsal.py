@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from kazoo.client import KazooClient
 
 from benchmarks.scale.cluster import CLUSTER_ID, Plan, heaps, write_cluster_file
 from benchmarks.scale.poison import POISONS, Poison
@@ -155,6 +156,20 @@ def source_of(plan: Plan, place: Path) -> ClusterSpec:
     return spec.model_copy(update={"rehearsal": settings, "controller_heap": plan.controller_heap, "secrets": secrets})
 
 
+@contextlib.contextmanager
+def registered(source: ClusterSpec) -> Iterator[None]:
+    """With the znode of every broker, of one session: no rehearsal passes with a broker that is not live."""
+    client = KazooClient(hosts=source.ensemble.connect, timeout=60)
+    client.start()
+    try:
+        for number in source.broker_ids:
+            client.create(f"/brokers/ids/{number}", b"{}", ephemeral=True)
+        yield
+    finally:
+        client.stop()
+        client.close()
+
+
 def rehearsed(source: ClusterSpec, place: Path) -> tuple[Canary, Told, Memory]:
     here = own_directory(Rehearsal(directory=str(place)), source.name)
     at_work = frozenset(each.pid for each in psutil.Process().children(recursive=True))
@@ -243,7 +258,8 @@ def main() -> int:
         shape = Shape(asked.partitions, asked.brokers, in_sync=True)
         write_snapshot(plan.zookeeper_data, shape, CLUSTER_ID, poison.nodes if poison else ())
         start_zookeeper(plan, source, processes)
-        canary, told, memory = rehearsed(source, place)
+        with registered(source):
+            canary, told, memory = rehearsed(source, place)
     finally:
         processes.stop(ZOOKEEPER)
         shutil.rmtree(directory)

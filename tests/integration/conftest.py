@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import by_hand
 import kept_states
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 from labs import Lab, describe_new_lab, secured_lab
 from pyspark.sql import SparkSession
 from stage import Stage, a_stage
@@ -72,17 +74,23 @@ def zookeeper_alone() -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def quiet_lab(own_lab: Lab) -> Lab:
+def quiet_lab(own_lab: Lab, zookeeper: KazooClient) -> Lab:
     """A seeded lab whose brokers were killed at once, so that its tree is that of a healthy cluster: a copy reads
-    ZooKeeper alone, and two cores have enough to do.
+    ZooKeeper alone, and two cores have enough to do. The test's session has their znodes: no rehearsal passes with a
+    broker that is not live.
     """
     here = layout(own_lab.spec)
+    held = {path: zookeeper.get(path)[0] for path in (f"/brokers/ids/{b.id}" for b in own_lab.spec.brokers)}
     for broker in own_lab.spec.brokers:
         supervision.begin_stop(here, broker.service, signal="KILL")
     by_hand.wait_until(
         "the brokers have ended",
         lambda: not any(supervision.processes(here)[b.service].runs for b in own_lab.spec.brokers),
     )
+    for path, data in held.items():
+        with suppress(NoNodeError):  # the broker's session has expired
+            zookeeper.delete(path)
+        zookeeper.create(path, data, ephemeral=True)
     return own_lab
 
 

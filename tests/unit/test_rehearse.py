@@ -193,6 +193,22 @@ def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_i
     assert "/config/brokers/<default>, metric.reporters: classes that may send to other servers" in told.left_out
 
 
+def test_a_broker_that_was_dead_when_the_tree_was_copied_is_found_though_a_stand_in_revives_it(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: Any, **__: Any) -> None:
+        raise RungEnded()
+
+    copied = SimpleNamespace(**{**vars(COPIED), "assigned_brokers": frozenset({1, 2, 77})})
+    throwaways(monkeypatch, prepare=ended)
+    told = rehearsed(source, lambda *_, **__: copied)
+    assert told.verdict == "FAILED" and "KRB-PRE-028: partitions are assigned to broker 77, which" in told.reasons[0]
+    assert any(
+        each.startswith("INCONCLUSIVE: KRB-PRE-004: partitions are assigned to broker 2, which was not live")
+        for each in told.reasons
+    )
+
+
 def test_a_file_without_a_rehearsal_is_refused() -> None:
     with pytest.raises(Refused, match="has no 'rehearsal'"):
         rehearse(SPEC.model_copy(update={"rehearsal": None}), secrets=lambda ref: "", tell=lambda line: None)

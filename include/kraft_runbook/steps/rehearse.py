@@ -36,6 +36,7 @@ from kraft_runbook.procedures.observe import expect_partitions
 from kraft_runbook.procedures.source_at_work import source_at_work
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
+from kraft_runbook.rehearsal.as_copied import assigned_brokers
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
@@ -232,6 +233,8 @@ def _climb(
     kept_tree = keep_tree(copied.snapshot, directory / "copied-tree")
     climb.source_id, climb.kept = copied.source_cluster_id, copied.kept.to_dict()
     climb.found += [Finding(Verdict.INCONCLUSIVE, why) for why in copied.why_not_whole]
+    assigned = assigned_brokers(copied.assigned_brokers, live=copied.live_brokers, declared=source.broker_ids)
+    climb.found += assigned.found
     brokers = copied.live_brokers | copied.assigned_brokers
     climb.note(
         partitions=copied.partitions,

@@ -1,0 +1,57 @@
+"""What the copied tree says of the source's brokers and no throwaway shows: there every broker has a stand-in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.naming import by_number, nodes
+from kraft_runbook.rehearsal.verdict import Finding, Verdict
+
+GHOSTS, RUNNING = "KRB-PRE-028", "KRB-PRE-004"
+"""The checks of the start gate that say it of the cluster itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The brokers that partitions are assigned to, and for which the migration would wait. ``ghosts``: those that the
+    cluster file does not name; ``down``: those that were not live when the tree was copied.
+    """
+
+    ghosts: frozenset[int]
+    down: frozenset[int]
+
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        """FAILED for ghosts: the start gate would block. INCONCLUSIVE for declared ones: they may be live again."""
+        found = []
+        if self.ghosts:
+            gone = self.ghosts & self.down
+            told = f" {nodes('broker', gone, 'was')} not live when the tree was copied." if gone else ""
+            found.append(
+                Finding(
+                    Verdict.FAILED,
+                    f"{GHOSTS}: partitions are assigned to {nodes('broker', self.ghosts)}, which the cluster file does"
+                    f" not name.{told} The controllers wait without end until each broker in an assignment has"
+                    " registered; in the throwaway a stand-in did",
+                    GHOSTS,
+                )
+            )
+        if declared := self.down - self.ghosts:
+            found.append(
+                Finding(
+                    Verdict.INCONCLUSIVE,
+                    f"{RUNNING}: partitions are assigned to {nodes('broker', declared)}, which"
+                    f" {by_number(declared, 'was', 'were')} not live when the tree was copied: the cluster's state at"
+                    " that moment. In the throwaway a stand-in registered instead, and could be elected leader",
+                    RUNNING,
+                )
+            )
+        return tuple(found)
+
+
+def assigned_brokers(assigned: Collection[int], *, live: Collection[int], declared: Collection[int]) -> Assigned:
+    """Of the copied tree: ``assigned``, the ids in any topic's assignment, and ``live``, those below /brokers/ids; of
+    the source's cluster file: ``declared``.
+    """
+    return Assigned(frozenset(assigned) - frozenset(declared), frozenset(assigned) - frozenset(live))
