@@ -364,6 +364,38 @@ def test_the_copy_and_the_window_have_what_was_waited_for_in_them(tmp_path: Path
     assert (found.window_cpu, found.window_load, found.window_throttled) == (1.0, 1.5, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        (19, "20 znodes were copied, and the ZooKeeper that was started on them holds 19: this tool's snapshot"),
+        (21, "holds 21"),
+        (None, "ZooKeeper does not say how many znodes it holds: 20 were copied"),
+        (20, "it goes on"),
+    ],
+)
+def test_a_znode_that_was_lost_on_the_way_into_zookeeper_ends_it_before_a_broker_is_started(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch, held: int | None, why: str
+) -> None:
+    """The tree is compared with what it was once a controller served: what was lost before that nobody would miss."""
+
+    def prepare(throwaway: ThrowawayCluster, *_: Any, **__: Any) -> None:
+        throwaway.here.logs.mkdir(parents=True)
+
+    def start_brokers(_: Any) -> None:
+        raise StepFailed("it goes on", way_out="x")
+
+    throwaways(
+        monkeypatch,
+        prepare=prepare,
+        start_zookeeper=lambda _: None,
+        znodes=lambda _: held,
+        start_brokers=start_brokers,
+    )
+    told = rehearsed(source, lambda *_, **__: COPIED)
+    assert told.verdict == "INCONCLUSIVE"
+    assert [why in each for each in told.reasons if "it goes on" in each or "znodes" in each] == [True]
+
+
 def test_what_a_gate_finds_once_the_time_is_over_is_nobodys() -> None:
     """The watch has ended every process."""
     runs, _, over = blamed(error=RungEnded(), before=GATE, out_of_time=True)

@@ -27,6 +27,7 @@ from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.garbage import collect, trim
 from kraft_runbook.io.local.layout import zookeeper_servers
 from kraft_runbook.io.local.supervision import Process
+from kraft_runbook.io.zookeeper.servers import ServerStatus
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.procedures.throwaway_cluster import CHATTY, STAND_INS, ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.rehearsal.kafka_said import fatal_of
@@ -224,6 +225,16 @@ def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: Thr
     program = Path(__file__).with_name("AskEphemeralTypes.java")
     told = ask_java(program, config, snapshot.path.parent, jars=kafka_jar("kafka_2.13").parent)
     assert told.splitlines() == ["containers [/config]", "ttls [/config/x]", "sessions []"]
+
+
+def test_of_the_znodes_that_zookeeper_counts_its_own_are_none_of_the_copied_ones(throwaway: ThrowawayCluster) -> None:
+    def refused(*_: Any, **__: Any) -> ServerStatus:
+        raise ConnectionRefusedError
+
+    for answer in ("Mode: standalone\nNode count: 27\n", "zk_server_state\tstandalone\nzk_znode_count\t27\n"):
+        assert throwaway.znodes(lambda *_, answer=answer, **__: ServerStatus(answer)) == 23
+    assert throwaway.znodes(lambda *_, **__: ServerStatus("Mode: standalone\n")) is None
+    assert throwaway.znodes(refused) is None
 
 
 def test_the_lease_is_renewed_after_an_error_of_the_watch(throwaway: ThrowawayCluster) -> None:

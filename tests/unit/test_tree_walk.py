@@ -18,7 +18,7 @@ from znodes_in_memory import InMemory, Tree, read_snapshot
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper.raw_read import Raw, raw_of
-from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
+from kraft_runbook.io.zookeeper.snapshot_file import COUNTED_BESIDE, ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.io.zookeeper.tree_walk import SETTLING_SECONDS, TOPICS, TreeWalk
 
 SKELETON = ("/", "/brokers", "/brokers/ids", TOPICS, "/config", "/config/topics", "/admin")
@@ -278,6 +278,7 @@ def test_zookeeper_s_own_reader_reads_the_file(tmp_path: Path) -> None:
         assert f"dataVersion = {znode.version}\n" in znodes[path]
         assert f"mZxid = 0x{znode.zxid:014x}\n" in znodes[path]
     assert "data = eA==" in znodes["/admin/x"]
+    assert f"(count={len(given_.znodes) + COUNTED_BESIDE})" in told, "as a server counts them"
 
 
 def test_a_file_is_there_whole_or_not_at_all_and_one_of_a_server_that_ran_is_let_alone(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ from kraft_runbook.io.local.usage import Usage
 from kraft_runbook.io.local.zookeeper_files import zookeeper_properties
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets, environment_secrets
-from kraft_runbook.io.zookeeper.servers import server_mode
+from kraft_runbook.io.zookeeper.servers import ServerStatus, ask_server, server_mode
+from kraft_runbook.io.zookeeper.snapshot_file import COUNTED_BESIDE
 from kraft_runbook.procedures.throwaway_place import Tell
 from kraft_runbook.rehearsal.kafka_said import fenced_in
 
@@ -64,6 +65,8 @@ send, with all its partitions, 50 MB and more (``RequestSendThread.doWork``). Th
 """
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
+COUNT_WITHIN = 10.0
+"""Seconds in which ZooKeeper says how many znodes it holds, which it has at hand."""
 RENEW_EVERY = 2.0
 LEASE_WITHIN = 60.0
 """Seconds in which the lease must run: it takes two, on a busy machine many."""
@@ -230,6 +233,13 @@ class ThrowawayCluster:
             LOADING,
             "to load the copied tree",
         )
+
+    def znodes(self, ask: Callable[..., ServerStatus] = ask_server) -> int | None:
+        """How many znodes its ZooKeeper holds without its own; None where it does not say so."""
+        with contextlib.suppress(OSError):
+            counted = ask(zookeeper_servers(self.spec)[0].address, timeout=COUNT_WITHIN).znodes
+            return None if counted is None else counted - COUNTED_BESIDE
+        return None
 
     def start_brokers(self) -> None:
         """Stand-ins first, so that the seat that becomes the controller finds every leader alive. Raises StepFailed."""

@@ -86,5 +86,19 @@ class CopiedTree:
         return tuple(told)
 
 
+def why_not_loaded(written: int, held: int | None) -> str:
+    """Why the throwaway's ZooKeeper is not taken for one with the copied tree, where it was just started on that; empty
+    where it holds as many znodes as were ``written``. ``held``: None: it did not say.
+    """
+    if held is None:
+        return f"ZooKeeper does not say how many znodes it holds: {written:,} were copied"
+    if held == written:
+        return ""
+    return (
+        f"{written:,} znodes were copied, and the ZooKeeper that was started on them holds {held:,}: this tool's"
+        " snapshot file or ZooKeeper's loading of it is at fault, which tells nothing of the cluster"
+    )
+
+
 def _some(paths: Sequence[str], count: int) -> str:
     return ", ".join(paths[:3]) + (" …" if count > 3 else "")

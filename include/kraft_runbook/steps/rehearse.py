@@ -37,7 +37,7 @@ from kraft_runbook.procedures.source_at_work import source_at_work
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
 from kraft_runbook.rehearsal.as_copied import assigned_brokers
-from kraft_runbook.rehearsal.copied_tree import CopiedTree
+from kraft_runbook.rehearsal.copied_tree import CopiedTree, why_not_loaded
 from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
@@ -283,6 +283,8 @@ def _climb(
             ladder = Ladder(throwaway, cluster, ask.compare, directory / "evidence")
             with usage.span(Rung.START):
                 throwaway.start_zookeeper()
+                if why := why_not_loaded(copied.znodes, throwaway.znodes()):
+                    raise RungEnded(Finding(Verdict.INCONCLUSIVE, why))
                 throwaway.start_brokers()
                 ladder.await_a_controller()
             climb.done.append(Rung.START)

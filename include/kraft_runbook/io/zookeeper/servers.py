@@ -51,6 +51,12 @@ class ServerStatus:
         return int(found) if found else None
 
     @property
+    def znodes(self) -> int | None:
+        """In its tree; an empty one has 5 (``DataTree.getNodeCount`` counts the root twice)."""
+        found = self._found(r"^(?:Node count: |zk_znode_count\t)(\d{1,18})\r?$")
+        return int(found) if found else None
+
+    @property
     def serves_nobody(self) -> bool:
         return NOT_SERVING in self.text
 

@@ -61,6 +61,10 @@ ZOOKEEPERS_OWN = b"".join(
     made_up(path, b"", zxid=0, at_ms=0) for path in (b"/zookeeper", b"/zookeeper/quota", b"/zookeeper/config")
 )
 """What every server has (``DataTree``), empty. The root stands before it."""
+COUNTED_BESIDE = 4
+"""How many more a server counts that has loaded a file (``DataTree.getNodeCount``): these three, and the root twice (as
+"" and as "/": ``DataTree.deserialize``).
+"""
 
 
 class Snapshot:
