@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_runbook.rehearsal.as_copied import GHOSTS, RUNNING, assigned_brokers
-from kraft_runbook.rehearsal.verdict import Verdict
+from kraft_runbook.rehearsal.as_copied import GHOSTS, IN_SYNC, RUNNING, assigned_brokers
+from kraft_runbook.rehearsal.verdict import Finding, Verdict
 
 
 def found(assigned: set[int], live: set[int], declared: set[int]) -> list[tuple[Verdict, str, str]]:
@@ -33,3 +33,25 @@ def test_one_that_is_live_and_not_in_the_file_is_a_ghost_too() -> None:
 def test_a_declared_broker_that_was_down_is_of_that_moment(down: set[int], are: str) -> None:
     said = f"KRB-PRE-004: partitions are assigned to {are} not live when the tree was copied: the cluster's state at"
     assert found({1, *down}, {1}, {1, 2, 3}) == [(Verdict.INCONCLUSIVE, RUNNING, f"{said} that moment")]
+
+
+SHORT = Finding(Verdict.FAILED, "gate start: KRB-PRE-029: under-replicated: 4 partitions", IN_SYNC)
+
+
+def test_an_isr_that_was_short_in_the_copy_is_of_that_moment() -> None:
+    """One of 40 brokers restarts while the tree is read."""
+    for live in ({1, 2, 3}, {1, 2}):
+        found = assigned_brokers({1, 2, 3}, live=live, declared={1, 2, 3}).of_that_moment(SHORT)
+        assert found.verdict is Verdict.INCONCLUSIVE and found.code == IN_SYNC
+        assert found.what.startswith(f"{SHORT.what} (the cluster's state when the tree was copied")
+
+
+def test_one_that_may_lack_a_ghost_stays_the_metadatas_fault() -> None:
+    assert assigned_brokers({1, 7}, live={1}, declared={1}).of_that_moment(SHORT) == SHORT
+    live = assigned_brokers({1, 7}, live={1, 7}, declared={1}).of_that_moment(SHORT)
+    assert live.verdict is Verdict.INCONCLUSIVE, "it can come back, though the file does not name it"
+
+
+@pytest.mark.parametrize("other", [Finding(Verdict.FAILED, "x", GHOSTS), Finding(Verdict.INCONCLUSIVE, "x", IN_SYNC)])
+def test_any_other_finding_stays(other: Finding) -> None:
+    assert assigned_brokers({1}, live={1}, declared={1}).of_that_moment(other) == other

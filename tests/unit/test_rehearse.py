@@ -22,13 +22,23 @@ from kraft_runbook.io.local.cores import Processors, Quota
 from kraft_runbook.io.local.usage import Look
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
 from kraft_runbook.procedures.throwaway_place import own_directory
+from kraft_runbook.rehearsal.as_copied import assigned_brokers
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.suspects import Halved
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
 from kraft_runbook.steps import rehearse as steps_rehearse
-from kraft_runbook.steps.ladder import COPY, WINDOW, RungEnded
-from kraft_runbook.steps.rehearse import METADATA_ERRORS, Climb, SourceAtWork, _blame, _narrowed, _note_usage, rehearse
+from kraft_runbook.steps.ladder import COPY, WINDOW, Ladder, RungEnded
+from kraft_runbook.steps.rehearse import (
+    METADATA_ERRORS,
+    Climb,
+    SourceAtWork,
+    _blame,
+    _narrowed,
+    _note_ladder,
+    _note_usage,
+    rehearse,
+)
 
 tmp_path = pytest.fixture(short_directory)
 
@@ -220,6 +230,23 @@ def test_a_machine_without_kafka_or_the_exporter_is_refused(source: ClusterSpec,
     (Path(source.rehearsal.kafka_home) / missing.format(source.kafka.version)).unlink()
     with pytest.raises(Refused, match=r"on this machine|exporter is not in"):
         rehearsed(source, raising(AssertionError()))
+
+
+@pytest.mark.parametrize(
+    ("done", "verdict"),
+    [([], Verdict.INCONCLUSIVE), ([Rung.FORWARD], Verdict.FAILED)],
+    ids=["at the first start gate", "once Kafka copied"],
+)
+def test_an_isr_that_was_short_when_the_tree_was_copied_is_no_fault_of_the_metadata(
+    done: list[Rung], verdict: Verdict
+) -> None:
+    short = Finding(Verdict.FAILED, "gate start: KRB-PRE-029", "KRB-PRE-029")
+    nothing: Any = None
+    ladder = Ladder(nothing, nothing, nothing, nothing, done=done, found=[short], refused=["try 1 of 5"])
+    climb = Climb()
+    _note_ladder(climb, ladder, assigned_brokers({1}, live={1}, declared={1}))
+    assert [each.verdict for each in climb.found] == [verdict]
+    assert climb.done == done and climb.measured.refused == ("try 1 of 5",)
 
 
 # -- whose fault an error is -------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
 
-GHOSTS, RUNNING = "KRB-PRE-028", "KRB-PRE-004"
+GHOSTS, RUNNING, IN_SYNC = "KRB-PRE-028", "KRB-PRE-004", "KRB-PRE-029"
 """The checks of the start gate that say it of the cluster itself."""
 
 
@@ -48,6 +48,18 @@ class Assigned:
                 )
             )
         return tuple(found)
+
+    def of_that_moment(self, found: Finding) -> Finding:
+        """A finding of the start gate before the first copy. No stand-in leaves an ISR or comes back into one, so one
+        that was too short was so at the source: INCONCLUSIVE, unless a ghost may be what it lacks.
+        """
+        if found.code != IN_SYNC or found.verdict is not Verdict.FAILED or self.ghosts & self.down:
+            return found
+        why = (
+            "the cluster's state when the tree was copied, a broker that restarted meanwhile for one: every replica's"
+            " broker was live or is declared. No stand-in comes back into an ISR"
+        )
+        return replace(found, verdict=Verdict.INCONCLUSIVE, what=f"{found.what} ({why})")
 
 
 def assigned_brokers(assigned: Collection[int], *, live: Collection[int], declared: Collection[int]) -> Assigned:

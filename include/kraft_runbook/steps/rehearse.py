@@ -36,7 +36,7 @@ from kraft_runbook.procedures.observe import expect_partitions
 from kraft_runbook.procedures.source_at_work import source_at_work
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
-from kraft_runbook.rehearsal.as_copied import assigned_brokers
+from kraft_runbook.rehearsal.as_copied import Assigned, assigned_brokers
 from kraft_runbook.rehearsal.copied_tree import CopiedTree, why_not_loaded
 from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
@@ -291,16 +291,22 @@ def _climb(
             try:
                 ladder.climb(wanted)
             finally:
-                climb.done += ladder.done
-                climb.found += ladder.found
-                numbers = ladder.measured.to_dict()
-                climb.note(**{name: number for name, number in numbers.items() if number is not None})
-                climb.note(refused=tuple(ladder.refused))
+                _note_ladder(climb, ladder, assigned)
         except (RunbookError, RungEnded) as error:
             died = _blame(climb, error, throwaway, watch, settings)
             if died is not None and suspect_of(died.znode) is None and Rung.FORWARD not in climb.done:
                 climb.found.append(_narrowed(ask.halve, throwaway, kept_tree, died))
             raise RungEnded() from error
+
+
+def _note_ladder(climb: Climb, ladder: Ladder, assigned: Assigned) -> None:
+    """What it did, found and measured. Until the first way forward is done the ISRs are the copied ones."""
+    copied = Rung.FORWARD not in ladder.done
+    climb.done += ladder.done
+    climb.found += [assigned.of_that_moment(each) if copied else each for each in ladder.found]
+    numbers = ladder.measured.to_dict()
+    climb.note(**{name: number for name, number in numbers.items() if number is not None})
+    climb.note(refused=tuple(ladder.refused))
 
 
 def _narrowed(
