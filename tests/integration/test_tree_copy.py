@@ -180,8 +180,12 @@ def test_a_zookeeper_started_on_the_copy_holds_the_same_but_for_what_is_replaced
     assert "/config/brokers/<default>" in lacks and not [
         path for path in lacks if b"threads" in (here[path].data or b"")
     ]
+    limits = (b"max.connections", b"connection_creation_rate")
+    limited = {path for path in here if any(each in (there[path].data or b"") for each in limits)}
+    assert {"/config/brokers/<default>", "/config/ips/<default>", "/config/ips/192.0.2.7"} <= limited
+    assert not [path for path in limited if b'"2147483647"' not in (here[path].data or b"")]
     tokens = {path for path in here if path.startswith("/delegation_token/tokens/")}  # they expire later
-    assert replaced == {"/cluster/id", *lacks, *tokens, *(path for path in here if is_secret(there[path]))}
+    assert replaced == {"/cluster/id", *lacks, *limited, *tokens, *(path for path in here if is_secret(there[path]))}
     for path, seen in here.items():
         was = there[path]
         assert seen._replace(data=None, cversion=0) == was._replace(data=None, cversion=0), path
@@ -243,6 +247,10 @@ def test_what_was_dropped_replaced_and_seen_is_told(own_lab: Lab, source: KazooC
     assert {each.partition(":")[0] for each in copy.left_out_told} == {
         "/config/brokers/<default>, log.cleaner.threads",
         "/config/brokers/…, log.cleaner.threads",
+        "/config/brokers/<default>, max.connections.per.ip",
+        "/config/brokers/…, max.connections",
+        "/config/ips/<default>, connection_creation_rate",
+        "/config/ips/…, connection_creation_rate",
     }
     assert copy.configured_brokers >= {9}
     assert copy.live_brokers == {7}

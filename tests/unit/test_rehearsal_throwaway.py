@@ -159,6 +159,28 @@ def test_what_the_throwaway_has_of_its_own_no_setting_of_the_file_replaces_and_e
     ]
 
 
+def test_no_limit_of_connections_is_the_throwaways_and_each_is_named() -> None:
+    """There all peers have a few loopback addresses: a limit per address would be reached by three of them."""
+    limits = {
+        "max.connections.per.ip": "5",
+        "max.connections.per.ip.overrides": "10.0.0.1:5",
+        "max.connections": "10",
+        "max.connection.creation.rate": "2",
+        "listener.name.sasl.max.connections": "4",
+    }
+    source = with_settings(broker_properties=limits, broker_properties_in_kraft=limits, controller_properties=limits)
+    found = made(source)
+    seat, controller = found.spec.brokers[0], found.spec.controllers[0]
+    rendered = [broker_properties(found.spec, seat, mode) for mode in BrokerMode]
+    rendered += [controller_properties(found.spec, controller, mode) for mode in ControllerMode]
+    assert [key for each in rendered for key in each if "max.connection" in key] == []
+    assert [each for each in found.left_out if "max.connection" in each] == [
+        f"{where}.{key}: a limit of connections: all peers have a few loopback addresses here"
+        for where in ("broker_properties", "broker_properties_in_kraft", "controller_properties")
+        for key in limits
+    ]
+
+
 @pytest.mark.parametrize(
     ("partitions", "given", "seats", "controllers"),
     [

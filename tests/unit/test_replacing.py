@@ -100,6 +100,7 @@ def test_names_and_quotas_stay(path: str, content: object) -> None:
                 each.get("config", {}).pop(mechanism, None)
             for time in ("expiryTimestamp", "maxTimestamp"):  # moved: see below
                 each.pop(time, None)
+            each.get("config", {}).pop("connection_creation_rate", None)  # unlimited: see below
         assert said == wanted
 
 
@@ -194,6 +195,44 @@ def test_no_config_of_the_copy_takes_more_than_the_seats_have(whose: str, name: 
     found = held(f"/config/brokers/{whose}", data_of(config(**{name: "1073741824"}, log__retention__ms="2")), GIVEN)
     assert config_in(found) == {"log.retention.ms": "2"} and found.replaced == ()
     assert [each.partition(":")[0] for each in found.left_out] == [name]
+
+
+MOST = "2147483647"
+
+
+@pytest.mark.parametrize("whose", ["<default>", "1"])
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("max.connections.per.ip", "5", MOST),
+        ("max.connections", " 400 ", MOST),
+        ("max.connection.creation.rate", "0", MOST),
+        ("listener.name.plaintext.max.connections", "7", MOST),
+        ("listener.name.plaintext.max.connection.creation.rate", "7", MOST),
+        ("max.connections.per.ip.overrides", "10.0.0.1:5 , kafka-9.example.com: 7,", f"127.0.0.1:{MOST}"),
+        ("max.connections.per.ip.overrides", "2001:db8::1:5", f"127.0.0.1:{MOST}"),
+        *(("max.connections.per.ip.overrides", value, value) for value in ("10.0.0.1", "kafka-9:many", "a:1,b", "")),
+        *(("max.connections", value, value) for value in ("nonsense", "1e3", "", "2147483648")),
+    ],
+)
+def test_no_broker_limits_connections_in_the_copy(whose: str, name: str, value: str, instead: str) -> None:
+    """There all peers have a few loopback addresses. The config stays one: Kafka's copy has as many of them."""
+    found = held(f"/config/brokers/{whose}", data_of(config(**{name: value}, log__retention__ms="2")), GIVEN)
+    assert config_in(found) == {name: instead, "log.retention.ms": "2"} and found.replaced == ()
+    told = f"{name}: a limit of connections: all peers have a few loopback addresses here; {instead} is in its place"
+    assert found.left_out == ((told,) if instead != value else ()), "Kafka limits nothing by what it can't read"
+
+
+@pytest.mark.parametrize("whose", ["<default>", "192.0.2.1", "127.0.0.1", "host.example"])
+def test_no_address_is_limited_in_the_copy_and_every_other_quota_is(whose: str) -> None:
+    quotas = {"connection_creation_rate": "20", "producer_byte_rate": "5"}
+    found = held(f"/config/ips/{whose}", data_of(config(**quotas)), GIVEN)
+    assert config_in(found) == quotas | {"connection_creation_rate": MOST}
+    (told,) = found.left_out
+    assert told.startswith("connection_creation_rate: a limit of connections") and MOST in told
+    malformed = data_of(config(connection_creation_rate="1e3"))
+    assert held(f"/config/ips/{whose}", malformed, GIVEN).left_out == ()
+    assert config_in(held("/config/users/a", data_of(config(**quotas)), GIVEN)) == quotas, "no address"
 
 
 @pytest.mark.parametrize(("value", "stays"), [("true", False), (" TRUE ", False), ("false", True), ("yes", True)])

@@ -32,6 +32,7 @@ NUMBERS = (
 NOT_TOLD = (
     "hosts, their disks and the network between them",
     "TLS and SASL, and every listener setting",
+    "limits of connections",
     "clients, and what they see of a restart",
     "tiered storage, and what the classes of plugins do, an authorizer among them",
     "the ACLs of znodes",

@@ -21,6 +21,7 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.metadata.canonical_rows import is_password_config
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.metadata.znodes.znode_rows import SCRAM_MECHANISMS
+from kraft_runbook.rehearsal import connection_limits
 from kraft_runbook.rehearsal.known_configs import QUOTAS, is_known, of_any_listener
 from kraft_runbook.rehearsal.random_values import Random, credential, encoded_password, no_number, scrambled
 from kraft_runbook.rehearsal.throwaway import SEATS, TIERED
@@ -66,7 +67,7 @@ class Replacements:
 @dataclass(frozen=True, slots=True)
 class Held:
     """A znode's data in the copy, and what in it was replaced, an entry each. ``left_out``: the configs that the copy
-    lacks, each with the reason.
+    lacks, or has without their limit, each with the reason.
     """
 
     data: bytes
@@ -143,7 +144,9 @@ def held(path: str, data: bytes, given: Replacements) -> Held:
             return Held(data)
         case ["config", "topics" | "brokers" as kind, _]:
             return _config(data, lambda name, value: _property(kind, name, value, given))
-        case ["config", "users" | "clients" | "ips", _]:
+        case ["config", "ips", _]:
+            return _config(data, lambda name, value: _of_address(name, value, given))
+        case ["config", "users" | "clients", _]:
             return _config(data, lambda name, value: _quota(name, value, given, nested=False))
         case ["config", "users", _, "clients", _]:
             return _config(data, lambda name, value: _quota(name, value, given, nested=True))
@@ -159,9 +162,10 @@ def held(path: str, data: bytes, given: Replacements) -> Held:
 
 @dataclass(frozen=True, slots=True)
 class _LeftOut:
-    """That the copy does not have a config, and why."""
+    """That the copy does not have a config, and why. ``instead``: the value that it has in its place."""
 
     why: str
+    instead: str | None = None
 
 
 _Change = tuple[str, Replaced | None] | _LeftOut
@@ -189,6 +193,8 @@ def _property(kind: str, name: str, value: str, given: Replacements) -> _Change:
         return scrambled(value, given.random), Replaced.SENSITIVE_CONFIG
     if kind == "topics":
         return _LeftOut(TIERED) if _is_tiered(name, value) else (value, None)
+    if connection_limits.is_limit(name):
+        return _without_limit(name, value)
     why = _why_left_out(name) if value else None
     return (value, None) if why is None else _LeftOut(why)
 
@@ -211,6 +217,21 @@ def _why_left_out(name: str) -> str | None:
     if of_any_listener(name) in SEATS:
         return "seats have values of their own, since they hold no replica"
     return None
+
+
+def _without_limit(name: str, value: str) -> _Change:
+    """The config stays, with a value that limits nothing: Kafka's copy has as many as the source's."""
+    instead = connection_limits.unlimited(name, value)
+    if instead is None:
+        return value, None
+    return _LeftOut(f"{connection_limits.WHY}; {instead} is in its place", instead)
+
+
+def _of_address(name: str, value: str, given: Replacements) -> _Change:
+    """A quota of an address, or of all addresses."""
+    if name == connection_limits.RATE_OF_AN_IP:
+        return _without_limit(name, value)
+    return _quota(name, value, given, nested=False)
 
 
 def _quota(name: str, value: str, given: Replacements, *, nested: bool) -> _Change:
@@ -241,6 +262,8 @@ def _config(data: bytes, change: Callable[[str, str], _Change]) -> Held:
         changed = change(name, value)
         if isinstance(changed, _LeftOut):
             left_out.append(f"{name}: {changed.why}")
+            if changed.instead is not None:
+                made[name] = changed.instead
             continue
         made[name], kind = changed
         if kind:

@@ -24,6 +24,7 @@ from kraft_runbook.cluster.spec_parts import Authorizer, Deadlines, Kafka, Reach
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.token_key import FORMER, SECRET_KEY, rendered_without_key
 from kraft_runbook.errors import Refused
+from kraft_runbook.rehearsal import connection_limits
 
 FIRST_SEAT = 9001
 """From this id on the seats have the first ids that are free."""
@@ -311,6 +312,8 @@ def why_left_out(key: str, value: str) -> str | None:
         return "its value comes from a config provider"
     if key.startswith("remote.log."):
         return TIERED
+    if connection_limits.is_limit(key):
+        return connection_limits.WHY
     if _LOGINS.search(key):
         return "listeners and logins are the throwaway's own"
     if _PATHS.search(key):
