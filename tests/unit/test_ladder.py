@@ -22,7 +22,7 @@ from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
-from kraft_runbook.rehearsal.tree_prints import PackedPrints, TreePrint, belongs, print_of
+from kraft_runbook.rehearsal.tree_prints import SIZE, PackedPrints, TreePrint, belongs, print_of
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
 from kraft_runbook.steps.back import SET_ASIDE
 from kraft_runbook.steps.forward import TO_HYBRID
@@ -98,6 +98,16 @@ def test_a_tree_that_is_not_as_it_was_ends_it(throwaway: ThrowawayCluster, tmp_p
         climb.same_tree()
     (found,) = ended.value.found
     assert (found.verdict, found.code) == (Verdict.FAILED, TREE_CHANGED) and "/config/topics/a" in found.what
+
+
+def test_znodes_that_came_back_in_other_bytes_are_counted(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path)
+    states = [TreePrint(b"m" * SIZE, raw * SIZE, 0) for raw in (b"a", b"b")]
+    climb.before = PackedPrints.of(dict.fromkeys(("/config/topics/a", "/config/topics/b"), states[0]))
+    after = {"/config/topics/a": states[0], "/config/topics/b": states[1]}
+    vars(climb.cluster)["answers"] = {print_tree: after}
+    climb.same_tree()
+    assert climb.measured.to_dict()["respelt"] == 1
 
 
 def test_each_rung_is_a_span_also_the_one_that_ends_it(throwaway: ThrowawayCluster, tmp_path: Path) -> None:

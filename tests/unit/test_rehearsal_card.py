@@ -48,10 +48,17 @@ def of(*told: Canary) -> tuple[RunReport, str]:
 
 def test_the_page_shows_the_last_verdict_with_its_numbers_and_what_no_rehearsal_tells() -> None:
     begun = canary("INCONCLUSIVE", "INCONCLUSIVE: it has not ended")
-    report, page = of(begun, canary("PASSED", partitions=20044, copy=6.123, load=None))
+    report, page = of(begun, canary("PASSED", partitions=20044, copy=6.123, load=None, respelt=1205))
     assert report.rehearsal is not None and report.rehearsal.good
     card = page.partition("<h2>Rehearsal</h2>")[2].partition("<h2>Gates</h2>")[0]
-    for told in ("PASSED", "copy the tree, start the throwaway", "<dd>20,044</dd>", "<dd>6.1 s</dd>", "not measured"):
+    for told in (
+        "PASSED",
+        "copy the tree, start the throwaway",
+        "<dd>20,044</dd>",
+        "<dd>1,205</dd>",
+        "<dd>6.1 s</dd>",
+        "not measured",
+    ):
         assert told in card, told
     assert "it has not ended" not in card
     assert "&lt;paths&gt; are the throwaway&#39;s own" in card, "what it shows is escaped"

@@ -75,6 +75,23 @@ def test_one_that_passed_lately_lets_the_migration_begin_and_shows_its_numbers()
 
 
 @pytest.mark.parametrize(
+    ("left_out", "measured", "shown"),
+    [
+        (("a: x", "b: y"), {"partitions": 5, "respelt": 1}, "5 partitions, 2 settings left out, 1 znode respelt on"),
+        (("a: x",), {"partitions": 5, "respelt": 0}, "1 setting left out, 0 znodes respelt on the way back;"),
+        ((), {"partitions": 5}, ": 5 partitions, 0 settings left out;"),
+        ((), {}, ": no numbers;"),
+    ],
+    ids=["both", "none came back otherwise", "of an older record", "of one that has not ended"],
+)
+def test_what_differed_in_the_throwaway_is_shown_at_the_gate(
+    left_out: tuple[str, ...], measured: dict[str, Any], shown: str
+) -> None:
+    told = replace(GOOD, left_out=left_out, measured=measured)
+    assert shown in check(OnRecord("a-run", NOW - timedelta(days=2), told)).evidence
+
+
+@pytest.mark.parametrize(
     ("told", "why"),
     [
         ({"verdict": "FAILED", "reasons": ("FAILED: the copy died",)}, "its verdict is FAILED; FAILED: the copy died"),

@@ -24,6 +24,7 @@ NUMBERS = (
     ("window_cpu", "processor time of the throwaway in that window", "{:.1f} s"),
     ("window_load", "highest load in that window", "{:.1f}"),
     ("tries", "tries to leave KRaft", "{}"),
+    ("respelt", "znodes that came back in other bytes of the same meaning", "{:,}"),
     ("controller_rss", "a controller's memory at its peak", "{} MiB"),
     ("cpu", "processor time of the throwaway's processes", "{:.0f} s"),
     ("load", "highest load average of a minute, of the whole rehearsal", "{:.1f}"),

@@ -71,15 +71,19 @@ def _outcome(short: OnRecord, now: datetime) -> str:
 
 
 def _numbers(last: OnRecord) -> str:
+    """What it measured, and in what its throwaway differed from the cluster."""
     measured = last.told.measured
     copy, window = number(measured, "copy"), number(measured, "window")
     rss, partitions, tries = whole(measured, "controller_rss"), whole(measured, "partitions"), whole(measured, "tries")
+    left_out, respelt = len(last.told.left_out), whole(measured, "respelt")
     said = [
         None if partitions is None else f"{partitions:,} partitions",
         None if copy is None else f"copy {copy:.1f} s",
         None if rss is None else f"a controller's memory {rss} MiB",
         None if window is None else f"window of the way back {window:.1f} s",
         None if tries is None or tries == 1 else f"{tries} tries to leave KRaft",
+        None if partitions is None else f"{left_out:,} setting{'' if left_out == 1 else 's'} left out",
+        None if respelt is None else f"{respelt:,} znode{'' if respelt == 1 else 's'} respelt on the way back",
     ]
     return ", ".join(each for each in said if each) or "no numbers"
 

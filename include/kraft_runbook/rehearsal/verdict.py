@@ -63,8 +63,9 @@ class Finding:
 class Measured:
     """Numbers of a rehearsal; None: not measured. Seconds; MiB. ``copy``: of Kafka's copy, by the log's own times.
     ``window``: of the way back, without a controller. ``controller_rss``: the most that any controller had resident.
-    ``tries``: of leaving KRaft. ``tree_seconds``: of reading the source. ``cores``: that it may
-    use of this machine, a part of one included (``io.local.cores``).
+    ``tries``: of leaving KRaft. ``respelt``: znodes that came back from KRaft in other bytes of the same meaning.
+    ``tree_seconds``: of reading the source. ``cores``: that it may use of this machine, a part of one included
+    (``io.local.cores``).
 
     ``cpu``: processor seconds of the throwaway's processes in all, ``load``: the highest load average of a minute that
     was seen at all; with ``copy_`` or ``window_``: in that span alone (``io.local.usage``). ``throttled``: what was
@@ -93,6 +94,7 @@ class Measured:
     load: float | None = None
     cores: float | None = None
     tries: int | None = None
+    respelt: int | None = None
     seconds: float | None = None
     rungs: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     refused: tuple[str, ...] = ()

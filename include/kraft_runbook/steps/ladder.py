@@ -246,6 +246,7 @@ class Ladder:
         given = elected(str(self._ports.answers.get(LEAVE, {}).get("election", "")))
         changed = changes_between(self.before.by_path(), self.cluster.ask(print_tree), elected=given)
         compared, self.before = len(self.before), PackedPrints()
+        self.measured = replace(self.measured, respelt=len(changed.respelt))
         self.cluster.tell(f"{compared} znodes compared, {len(changed.respelt)} of them respelt")
         if changed.wrong:
             why = f"the tree is not as it was: {'; '.join(changed.wrong)}"
