@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from observations import SPEC, later, observation, with_quorum, zookeeper
+from observations import SPEC, later, observation, tree, with_quorum, zookeeper
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.addresses import split_address
@@ -21,6 +21,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.local.usage import Taken
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import CODE as LIVENESS
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
@@ -28,6 +29,7 @@ from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.rehearsal.permission import require_throwaway
 from kraft_runbook.rehearsal.throwaway import Throwaway, heaps, throwaway_of, why_left_out
 from kraft_runbook.rehearsal.verdict import Verdict
+from kraft_runbook.runbook.check_results import Verdict as Answer
 from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
 from kraft_runbook.steps.rehearse import Climb
 
@@ -375,6 +377,21 @@ def test_nor_those_of_a_file_that_was_changed_in_memory() -> None:
 
 def ports(tmp_path: Path, spec: ClusterSpec) -> JudgedPorts:
     return JudgedPorts(RecordingCluster(observation(Phase.ZOOKEEPER), spec=spec), tmp_path, "forward")
+
+
+def test_a_ghost_of_a_real_clusters_file_is_none_where_a_stand_in_has_its_id() -> None:
+    """So a rehearsal asks the copied tree for it (``rehearsal.as_copied``)."""
+    ghost = 17
+    rehearsed = made(brokers=(*SPEC.broker_ids, ghost)).spec
+    assert ghost in rehearsed.stand_in_ids and ghost not in SPEC.broker_ids
+    for spec, assigned, verdict in (
+        (rehearsed, {1, 2, 3, ghost}, Answer.PASS),
+        (SPEC, {1, 2, 3, ghost}, Answer.FAIL),
+        (rehearsed, {1, 2, 3, ghost, 18}, Answer.FAIL),
+    ):
+        seen = tree(assigned_broker_ids=frozenset(assigned))(observation(Phase.ZOOKEEPER, spec))
+        answers = {each.code: each for each in CHECKS.run(seen, spec, Phase.ZOOKEEPER, gate=Gate.START).results}
+        assert answers["KRB-PRE-028"].verdict is verdict, answers["KRB-PRE-028"].evidence
 
 
 def test_no_run_of_a_real_cluster_goes_without_signatures(tmp_path: Path) -> None:
