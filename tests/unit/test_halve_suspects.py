@@ -13,8 +13,8 @@ from test_rehearsal_throwaway import made
 
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.snapshot_file import made_up, snapshot_file
-from kraft_runbook.procedures.halve_suspects import halve_suspects
-from kraft_runbook.rehearsal.halving import MOST
+from kraft_runbook.procedures.halve_suspects import halve_suspects, in_the_copy
+from kraft_runbook.rehearsal.halving import MOST, NotJudged
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.suspects import Halved
 
@@ -76,6 +76,15 @@ def test_a_try_that_the_machine_ends_is_none(snapshot: Path) -> None:
 
         found, tried = halved(snapshot, died(), fails)
         assert len(tried) == 1 and why in found.search.stopped and found.search.found == ()
+
+
+def test_a_controller_of_a_try_that_its_quorum_ended_is_none() -> None:
+    assert in_the_copy(died()) == died()
+    raft = KafkaSaid("Unexpected error in raft IO thread", ("java.lang.IllegalStateException: x",))
+    moved = KafkaSaid("Aborting the ZK migration", ("java.util.concurrent.TimeoutException",))
+    for said in (raft, moved):
+        with pytest.raises(NotJudged, match="does not blame the metadata"):
+            in_the_copy(said)
 
 
 def test_an_error_of_this_tool_is_no_answer(snapshot: Path) -> None:

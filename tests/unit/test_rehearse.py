@@ -255,16 +255,22 @@ def test_an_isr_that_was_short_when_the_tree_was_copied_is_no_fault_of_the_metad
 ERROR = StepFailed("a wait ran out", way_out="x")
 
 
-def blamed(
+def blamed(*logs: tuple[str, list[str]], **how: Any) -> list[tuple[str, str]]:
+    """What is found where the climb ended so, as ``ending`` has it."""
+    return [(found.verdict.value, found.what) for found in ending(*logs, **how)[0].found]
+
+
+def ending(
     *logs: tuple[str, list[str]],
     out_of_time: bool = False,
     heap: str | None = None,
     error: StepFailed | RungEnded = ERROR,
     before: tuple[Finding, ...] = (),
     stood_still: str = "",
-) -> list[tuple[str, str]]:
-    """What is found where the climb ended so, with these logs of the throwaway's services. ``before``: what gates had
-    found.
+    rung: Rung = Rung.FORWARD,
+) -> tuple[Climb, KafkaSaid | None]:
+    """A climb that ended so, with these logs of the throwaway's services, and what is to be halved. ``before``: what
+    gates had found.
     """
     throwaway: Any = SimpleNamespace(
         logs=lambda: logs,
@@ -274,8 +280,7 @@ def blamed(
     )
     watch: Any = SimpleNamespace(out_of_time=out_of_time)
     climb = Climb(found=list(before))
-    _blame(climb, error, throwaway, watch, Rehearsal())
-    return [(found.verdict.value, found.what) for found in climb.found]
+    return climb, _blame(climb, error, rung, throwaway, watch, Rehearsal())
 
 
 @pytest.mark.parametrize("code", [TREE_CHANGED, MISMATCH])
@@ -298,6 +303,49 @@ FAULT = [
 def test_a_controller_that_ended_in_its_copy_is_the_metadatas_fault() -> None:
     (found,) = blamed(("controller-101", FAULT), ("broker-9001", ["[1] INFO fine"]))
     assert found[0] == "FAILED" and "MigrateMetadataEvent" in found[1] and "RuntimeException: /feature" in found[1]
+
+
+RAFT = [
+    "[1] ERROR Encountered fatal fault: Unexpected error in raft IO thread (org.x)",
+    "java.lang.IllegalStateException: x",
+]
+COPY_CUT_SHORT = [
+    "[1] ERROR [KRaftMigrationDriver id=101] Aborting the metadata migration from ZooKeeper to KRaft. (org.x)",
+    "java.lang.RuntimeException: java.util.concurrent.ExecutionException",
+    "Caused by: org.apache.kafka.common.errors.NotControllerException: No controller appears to be active.",
+    "[1] ERROR Encountered fatal fault: Aborting the ZK migration (org.x)",
+]
+
+
+@pytest.mark.parametrize("rung", [Rung.FORWARD, Rung.BACK, Rung.FINALIZE])
+@pytest.mark.parametrize("log", [RAFT, COPY_CUT_SHORT], ids=["raft", "an election in the copy"])
+def test_a_controller_that_ended_of_its_quorum_is_no_fault_of_the_metadata(log: list[str], rung: Rung) -> None:
+    """A machine that stands still brings elections; a log directory that is slow ends the raft thread."""
+    ended = Finding(Verdict.FAILED, "gate rollback: controller 101 does not run", "KRB-PRE-004")
+    gate, found = blamed(("controller-101", log), rung=rung, error=RungEnded(ended))
+    assert gate[0] == "INCONCLUSIVE", "of what runs, as where the machine ended it"
+    assert found[0] == "INCONCLUSIVE" and f"a controller had ended when '{rung}' did" in found[1]
+
+
+def test_what_the_metadata_ended_is_told_beside_a_fault_of_the_quorum() -> None:
+    (found,) = blamed(("controller-101", RAFT), ("controller-102", FAULT))
+    assert found[0] == "FAILED" and "Kafka's own copy ended its controllers: Error in MigrateMetadataEvent" in found[1]
+
+
+UNABLE = [
+    "[1] ERROR Encountered fatal fault: Unable to apply ConfigRecord record at offset 7 on standby controller (org.x)"
+]
+
+
+@pytest.mark.parametrize(("rung", "halved"), [(Rung.FORWARD, True), (Rung.FORWARD_AGAIN, False), (Rung.BACK, False)])
+def test_a_controller_that_the_metadata_ended_is_told_by_its_rung_and_the_first_copy_alone_is_halved(
+    rung: Rung, halved: bool
+) -> None:
+    (found,) = blamed(("controller-101", UNABLE), rung=rung)
+    copied = rung in (Rung.FORWARD, Rung.FORWARD_AGAIN)
+    said = "Kafka's own copy ended its controllers" if copied else "a controller had ended when 'back to ZooKeeper' did"
+    assert found[0] == "FAILED" and found[1].startswith(f"{said}: Unable to apply ConfigRecord")
+    assert (ending(("controller-101", UNABLE), rung=rung)[1] is not None) is halved
 
 
 def test_a_machine_without_memory_is_the_machines_though_a_controller_ended() -> None:

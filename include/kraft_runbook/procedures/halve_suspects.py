@@ -125,7 +125,7 @@ def try_copy(throwaway: ThrowawayCluster, snapshot: Path, left_out: frozenset[st
         if place := place_at_fault(lines) or heap_is_full(lines):
             raise NotJudged(f"{controller.service} says: {place}")
         if said := fatal_of(lines):
-            return said
+            return in_the_copy(said)
         if any(DUAL_WRITE in line for line in lines):
             return None
         if problem := told(told_file(stand_ins)).problem:
@@ -135,6 +135,13 @@ def try_copy(throwaway: ThrowawayCluster, snapshot: Path, left_out: frozenset[st
         if time.monotonic() > ends:
             raise NotJudged(f"the copy was neither done nor ended within {A_TRY:.0f} s")
         time.sleep(0.2)
+
+
+def in_the_copy(said: KafkaSaid) -> KafkaSaid:
+    """What a controller of a try said that ended. Raises NotJudged where that was not of the metadata."""
+    if said.passing or not said.of_metadata:
+        raise NotJudged(f"the controller ended, and does not blame the metadata: {said}")
+    return said
 
 
 def _end_all(throwaway: ThrowawayCluster) -> None:

@@ -23,6 +23,20 @@ HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
 """Of these the machine's own memory is no cause: -Xmx is too small for what the process holds."""
 FENCED = re.compile(r"Fencing broker (?P<id>\d+) because its session has timed out")
 """``ReplicationControlManager``, of a broker that sent no heartbeat for ``broker.session.timeout.ms``."""
+_OF_METADATA = re.compile(
+    r"MigrateMetadataEvent|ZK migration|handling migration|Zk\w*MigrationClient|RecordBatchTooLarge|Unable to apply"
+    r"|MetadataLoader|Error loading metadata|Error while loading snapshot|image ending at"
+)
+"""What a fatal fault says, or a frame of its trace, where the metadata is in the controller's hand: the copy
+(``KRaftMigrationDriver``), and the records that it or another one applies (``QuorumController.replay``,
+``MetadataLoader``). Others are of the quorum alone: "Unexpected error in raft IO thread", "exception while claiming
+leadership".
+"""
+_PASSING = re.compile(
+    r"\b(?:NotController|NotLeader\w*|ControllerMoved|Timeout|ConnectionLoss|SessionExpired|ZooKeeperClientExpired"
+    r"|ZooKeeperClientTimeout|NodeExists|RejectedExecution|Cancellation|Interrupted)Exception\b"
+)
+"""What a copy, or a start, ends of that is over the next time: an election in it, a session that ran out, a wait."""
 _ZNODE = re.compile(
     r"(?<![\w/])/(?:brokers/topics|config|kafka-acl|delegation_token|latest_producer_id_block)[^\s,;)\"']*"
 )
@@ -42,13 +56,25 @@ _KINDS = (
 @dataclass(frozen=True, slots=True)
 class KafkaSaid:
     """``fault``: what the controller was doing; ``exceptions``: each with its message, the cause last. ``znode``: the
-    one that they name; ``kinds``: where those are that it was reading. Empty where they name none.
+    one that they name; ``kinds``: where those are that it was reading. Empty where they name none. ``frames``: of the
+    stack traces.
     """
 
     fault: str
     exceptions: tuple[str, ...]
     znode: str = ""
     kinds: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+
+    @property
+    def of_metadata(self) -> bool:
+        """Whether it speaks of the copy, or of records that are applied; else it is of the quorum alone."""
+        return any(_OF_METADATA.search(each) for each in (self.fault, *self.exceptions, *self.frames))
+
+    @property
+    def passing(self) -> bool:
+        """Whether its cause is one of a moment: an election, a session that ran out, a wait."""
+        return any(_PASSING.search(each) for each in self.exceptions)
 
     @property
     def where(self) -> str:
@@ -71,8 +97,8 @@ def fatal_of(lines: Iterable[str], *, fault: re.Pattern[str] = FATAL) -> KafkaSa
         if match := fault.search(line):
             trace = _trace(listed[number + 1 :]) or _last_trace(listed[:number])
             exceptions = tuple(each.removeprefix("Caused by: ")[:400] for each in trace if EXCEPTION.match(each))
-            texts = [match["what"], *exceptions, *(each for each in trace if "\tat " in each)]
-            return KafkaSaid(match["what"], exceptions, *_where(texts))
+            frames = tuple(each for each in trace if "\tat " in each)
+            return KafkaSaid(match["what"], exceptions, *_where([match["what"], *exceptions, *frames]), frames)
     return None
 
 

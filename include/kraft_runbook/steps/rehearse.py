@@ -293,8 +293,9 @@ def _climb(
             finally:
                 _note_ladder(climb, ladder, assigned)
         except (RunbookError, RungEnded) as error:
-            died = _blame(climb, error, throwaway, watch, settings)
-            if died is not None and suspect_of(died.znode) is None and Rung.FORWARD not in climb.done:
+            rung = next(each for each in wanted if each not in climb.done)
+            died = _blame(climb, error, rung, throwaway, watch, settings)
+            if died is not None and suspect_of(died.znode) is None:
                 climb.found.append(_narrowed(ask.halve, throwaway, kept_tree, died))
             raise RungEnded() from error
 
@@ -351,16 +352,21 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
 
 
 def _blame(
-    climb: Climb, error: RunbookError | RungEnded, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
+    climb: Climb,
+    error: RunbookError | RungEnded,
+    rung: Rung,
+    throwaway: ThrowawayCluster,
+    watch: Watch,
+    settings: Rehearsal,
 ) -> KafkaSaid | None:
-    """Add what ended the climb, and whose fault it is. Where that is this machine's, so is what the gates found of
-    processes, and what was compared after it stood still. Where nobody knows it is no pass. Returns what a controller
-    said that ended in its copy.
+    """Add what ended the climb, in this rung, and whose fault it is. Where that is this machine's, so is what the gates
+    found of processes, and what was compared after it stood still. Where nobody knows it is no pass. Returns what a
+    controller said that ended in the first copy.
     """
     if isinstance(error, RungEnded):
         climb.found += error.found
     why = error.problem if isinstance(error, RunbookError) else str(error) or "a gate's checks did not pass"
-    found, died = _known_fault(why, throwaway, watch, settings)
+    found, died = _known_fault(why, rung, throwaway, watch, settings)
     if found is not None:
         if found.verdict is Verdict.INCONCLUSIVE:
             climb.found = [beside_a_fault_of_the_place(each) for each in climb.found]
@@ -375,12 +381,13 @@ def _blame(
 
 
 def _known_fault(
-    why: str, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
+    why: str, rung: Rung, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
 ) -> tuple[Finding | None, KafkaSaid | None]:
     """Whose fault it is: the cluster file's, where a controller's heap as the file gives it is full; this tool's, where
     one is that it chose itself, which tells nothing of the cluster; the machine's, where a log or the time limit says
-    so; the metadata's, where a controller ended in its copy, and what it said then; None: nobody knows. ``why``: what
-    ended the climb.
+    so; the metadata's, where a controller ended of it, and what it said where that was in the first copy; None: nobody
+    knows. ``why``: what ended the climb, in ``rung``. A controller that ended of its quorum alone is no fault of the
+    metadata.
     """
     if watch.out_of_time:
         said = f"the time limit of {settings.time_limit:g} s was reached: {why}"
@@ -400,8 +407,15 @@ def _known_fault(
         if place := place_at_fault(lines):
             return Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}"), None
     faults = [found for service, lines in logs if service in controllers and (found := fatal_of(lines))]
+    died = next((each for each in faults if each.of_metadata and not each.passing), None)
+    if died is not None and rung in (Rung.FORWARD, Rung.FORWARD_AGAIN):
+        said = f"Kafka's own copy ended its controllers: {died}"
+        return Finding(Verdict.FAILED, said), died if rung is Rung.FORWARD else None
+    if died is not None:
+        return Finding(Verdict.FAILED, f"a controller had ended when '{rung}' did: {died}"), None
     if faults:
-        return Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}"), faults[0]
+        said = f"a controller had ended when '{rung}' did, and does not blame the metadata: {faults[0]}"
+        return Finding(Verdict.INCONCLUSIVE, said), None
     return None, None
 
 
