@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,6 +16,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
+from kraft_runbook.rehearsal.verdict import Finding, Measured, Rung
+from kraft_runbook.steps.ladder import COPY, WINDOW
 from kraft_runbook.steps.rehearse import Ask, rehearse
 from lab.trial import free_network
 
@@ -71,3 +75,41 @@ def throwaway_in(tmp_path: Path) -> ThrowawayCluster:
         partitions=9,
     ).spec
     return ThrowawayCluster(spec, SECRETS, heaps(SPEC, spec, 512), lambda line: None)
+
+
+@dataclass
+class MadeUpLadder:
+    """One on which every rung is climbed at once, with numbers as of a quiet machine. ``ends``: with what its wait for
+    a controller ends.
+    """
+
+    throwaway: ThrowawayCluster
+    cluster: Any
+    compare: Any
+    evidence: Path
+    ends: Exception | None = None
+    done: list[Rung] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
+    measured: Measured = field(default_factory=lambda: Measured(copy=6.0, copied_records=50, window=1.5, tries=1))
+    refused: list[str] = field(default_factory=list)
+    judged: bool = False
+
+    def await_a_controller(self) -> None:
+        if self.ends is not None:
+            raise self.ends
+
+    def climb(self, wanted: Iterable[Rung]) -> None:
+        self.done += [each for each in wanted if each not in (Rung.COPY_THE_TREE, Rung.START)]
+        usage = self.throwaway.usage
+        usage.load_average = lambda: (0.5, 0.5, 0.5)
+        usage.rss[self.throwaway.spec.controllers[0].service] = 400
+        usage.cpu[1] = 120.0
+        usage.looks.clear()
+        for span in (COPY, WINDOW):
+            usage.spans[span] = (usage.now(), usage.now())
+            usage.look()
+
+
+def made_up(ends: Exception | None = None) -> Callable[..., MadeUpLadder]:
+    """For ``Ask.ladder``."""
+    return partial(MadeUpLadder, ends=ends)

@@ -268,19 +268,22 @@ def ending(
     before: tuple[Finding, ...] = (),
     stood_still: str = "",
     rung: Rung = Rung.FORWARD,
+    seats: tuple[str, ...] = (),
 ) -> tuple[Climb, KafkaSaid | None]:
     """A climb that ended so, with these logs of the throwaway's services, and what is to be halved. ``before``: what
-    gates had found.
+    gates had found. ``seats``: their services.
     """
+    brokers = tuple(SPEC.brokers[0].model_copy(update={"service": each}) for each in seats)
     throwaway: Any = SimpleNamespace(
         logs=lambda: logs,
         stood_still=lambda: stood_still,
-        spec=SPEC.model_copy(update={"controller_heap": heap}),
+        spec=SPEC.model_copy(update={"controller_heap": heap, "brokers": brokers}),
         heaps={service: "512m" for service in ("broker-9001", "zookeeper", SPEC.controllers[0].service)},
     )
     watch: Any = SimpleNamespace(out_of_time=out_of_time)
     climb = Climb(found=list(before))
-    return climb, _blame(climb, error, rung, throwaway, watch, Rehearsal())
+    source = SPEC.model_copy(update={"rehearsal": Rehearsal()})
+    return climb, _blame(climb, error, rung, throwaway, watch, source)
 
 
 @pytest.mark.parametrize("code", [TREE_CHANGED, MISMATCH])

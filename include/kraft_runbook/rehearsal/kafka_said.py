@@ -9,15 +9,25 @@ from dataclasses import dataclass
 _FAULT = r"Encountered {} fault: (?P<what>.*?)(?: \(org\.apache\.\S+\))?$"
 FATAL = re.compile(_FAULT.format("fatal"))
 """``ProcessTerminatingFaultHandler`` of the controller."""
+OF_ITS_START = ("caught exception", "Error starting ")
+"""Fatal faults of a controller that can't start (``ControllerServer.startup``), and of a broker in KRaft mode
+(``BrokerMetadataPublisher.initializeManagers``).
+"""
+ENDED_AT_START = re.compile(r"(?P<what>Exiting Kafka due to fatal exception|Fatal error during \w+ startup)")
+"""What a server logs of the exception that ends it at its start (``kafka.Kafka``, ``KafkaServer``, ``BrokerServer``):
+the first alone where its settings are refused.
+"""
 UNAPPLIED = re.compile(_FAULT.format("metadata publishing(?!.*snapshot file)"))
 """``LoggingFaultHandler``: the controller goes on, and counts a metadata error (a token without a key, on 3.9.2). A
 snapshot that could not be written has the same words (``SnapshotGenerator``), and is no matter of the metadata.
 """
+STARTS = re.compile(r"run-service\.sh: \S+ starts as pid \d+$")
+"""What the throwaway's launcher says before the server does."""
 EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?:: (?P<said>.*))?$")
 OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
 KILLED = "terminated by SIGKILL; not expected"
 """What the supervisor logs of a process that it was not told to end: the kernel ends one where memory is short."""
-PLACE = (*OUT_OF_MEMORY, KILLED, "No space left on device", "Address already in use")
+PLACE = (*OUT_OF_MEMORY, KILLED, "No space left on device", "Address already in use", "Too many open files")
 """What says that the machine is at fault, not the metadata."""
 HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
 """Of these the machine's own memory is no cause: -Xmx is too small for what the process holds."""
@@ -43,6 +53,8 @@ _ZNODE = re.compile(
 _TOKENS, _TOPICS = ("/delegation_token",), ("/brokers/topics", "/config/topics")
 _QUOTAS, _ACLS = ("/config/users", "/config/clients", "/config/ips"), ("/kafka-acl", "/kafka-acl-extended")
 _KINDS = (
+    (re.compile(r"TopicConfigHandler|fetchTopicConfigOverrides"), ("/config/topics",)),
+    (re.compile(r"BrokerConfigHandler"), ("/config/brokers",)),
     (re.compile(r"producer\s?id", re.IGNORECASE), ("/latest_producer_id_block",)),
     (re.compile(r"delegation\s?token", re.IGNORECASE), _TOKENS),
     (re.compile(r"scram|quota", re.IGNORECASE), _QUOTAS),
@@ -84,6 +96,16 @@ class KafkaSaid:
     def __str__(self) -> str:
         said = f"{self.fault}: {'; caused by '.join(self.exceptions)}" if self.exceptions else self.fault
         return f"{said} ({self.where})" if self.where else said
+
+
+def end_at_start_of(lines: Sequence[str]) -> KafkaSaid | None:
+    """What ended a broker or a controller at its last start, by its log; None where nothing says so."""
+    starts = [number for number, line in enumerate(lines) if STARTS.match(line)]
+    since = lines[starts[-1] :] if starts else lines
+    if said := fatal_of(since, fault=ENDED_AT_START):
+        return said
+    said = fatal_of(since)
+    return said if said is not None and said.fault.startswith(OF_ITS_START) else None
 
 
 def fatal_of(lines: Iterable[str], *, fault: re.Pattern[str] = FATAL) -> KafkaSaid | None:

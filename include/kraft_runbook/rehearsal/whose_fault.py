@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import xmlrpc.client
 from collections.abc import Iterable
 from dataclasses import replace
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_nodes import Broker
+from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.limits import why_busy
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
 from kraft_runbook.runbook.check_results import CheckResult
@@ -89,6 +93,42 @@ def beside_a_standstill(found: Finding, why: str) -> Finding:
     if found.verdict is Verdict.FAILED and found.code in (TREE_CHANGED, MISMATCH):
         return replace(found, verdict=Verdict.INCONCLUSIVE, what=f"this machine stood still ({why}): {found.what}")
     return found
+
+
+def of_a_start(service: str, said: KafkaSaid, source: ClusterSpec, spec: ClusterSpec) -> Finding:
+    """What a broker or a controller says that ended at its start: of a znode or a setting, unless it is over the next
+    time. ``source``: the cluster file; ``spec``: the throwaway's.
+    """
+    verdict = Verdict.INCONCLUSIVE if said.passing else Verdict.FAILED
+    named = "" if said.where else settings_named(said, source, spec, of_a_broker=service in _services(spec.brokers))
+    return Finding(verdict, f"{service} ended at its start: {said}{named}")
+
+
+def _services(nodes: Iterable[Broker]) -> set[str]:
+    return {each.service for each in nodes}
+
+
+def settings_named(said: KafkaSaid, source: ClusterSpec, spec: ClusterSpec, *, of_a_broker: bool) -> str:
+    """Which settings Kafka's exceptions name: those that the throwaway has of the cluster file, and its own; empty
+    where they name none.
+    """
+    held = [("zookeeper.properties", source.ensemble.properties, spec.ensemble.properties)]
+    if of_a_broker:
+        held += [
+            ("broker_properties", source.broker_properties, spec.broker_properties),
+            ("broker_properties_in_kraft", source.broker_properties_in_kraft, spec.broker_properties_in_kraft),
+        ]
+    else:
+        held += [("controller_properties", source.controller_properties, spec.controller_properties)]
+        alone = zip(source.controllers_alone, spec.controllers, strict=False)
+        held += [("controllers[].properties", file.properties, here.properties) for file, here in alone]
+    files, own = dict[str, None](), dict[str, None]()
+    for where, theirs, here in held:
+        for key, value in here.items():
+            if any(re.search(rf"(?<![\w.-]){re.escape(key)}(?![\w-]|\.\w)", each) for each in said.exceptions):
+                (files if theirs.get(key) == value else own)[f"{where}.{key}"] = None
+    told = f"; of the cluster file: {', '.join(files)}" if files else ""
+    return f"{told}; the throwaway's own: {', '.join(own)}" if own else told
 
 
 def is_the_places(error: BaseException) -> bool:

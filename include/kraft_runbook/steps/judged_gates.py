@@ -19,8 +19,10 @@ from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.store import append_record, read_records, run_name
 from kraft_runbook.io.local.cores import processors
 from kraft_runbook.io.local.usage import Taken
-from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
+from kraft_runbook.migration.checks import CHECKS
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope
@@ -28,6 +30,7 @@ from kraft_runbook.rehearsal import verdict
 from kraft_runbook.rehearsal.permission import require_seen_as_throwaway, require_throwaway
 from kraft_runbook.rehearsal.whose_fault import beside_an_election, election_in, of_check
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
+from kraft_runbook.runbook.check_results import Verdict as Answer
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.migration_gates import asks_hosts
@@ -35,6 +38,8 @@ from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.second_look import look_and_judge
 
 DAG = "rehearsal"
+OF_A_START = ("KRB-PRE-058", "KRB-PRE-060", "KRB-PRE-061", "KRB-PRE-062")
+"""Checks of the tree alone: whether a broker starts with it, one becomes the controller, and the copy takes it."""
 
 
 @dataclass
@@ -159,6 +164,16 @@ def judge_gate(
     for each in found:
         cluster.tell(each.what)
     return found
+
+
+def judge_tree(cluster: Cluster) -> tuple[verdict.Finding, ...]:
+    """What the start gate would say of the tree where no broker starts with it, so that it is never asked: each check
+    that fails, by its znode. What could not be read says nothing here. Raises Refused where another cluster answers.
+    """
+    seen = cluster.observe(scope=Scope.FULL)
+    require_seen_as_throwaway(cluster.spec, seen)
+    found = (each.run(seen, cluster.spec, gate=Gate.START) for each in CHECKS.of(*OF_A_START))
+    return tuple(of_check(each, Gate.START, load=None, cores=None) for each in found if each.verdict is Answer.FAIL)
 
 
 def _judge(

@@ -91,6 +91,11 @@ class Ladder:
     before: PackedPrints = field(default_factory=PackedPrints)
     _ports: JudgedPorts | None = None
 
+    @property
+    def judged(self) -> bool:
+        """Whether a gate was judged."""
+        return self._ports is not None and bool(self._ports.judged)
+
     def climb(self, wanted: Iterable[Rung]) -> None:
         """Rung by rung. Raises RungEnded, RunbookError."""
         acts: dict[Rung, Callable[[], None]] = {

@@ -38,14 +38,27 @@ from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, 
 from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
 from kraft_runbook.rehearsal.as_copied import Assigned, assigned_brokers
 from kraft_runbook.rehearsal.copied_tree import CopiedTree, why_not_loaded
-from kraft_runbook.rehearsal.kafka_said import UNAPPLIED, KafkaSaid, fatal_of, heap_is_full, place_at_fault
+from kraft_runbook.rehearsal.kafka_said import (
+    UNAPPLIED,
+    KafkaSaid,
+    end_at_start_of,
+    fatal_of,
+    heap_is_full,
+    place_at_fault,
+)
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
 from kraft_runbook.rehearsal.throwaway import heaps, java_options, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
-from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, beside_a_standstill, is_the_places
+from kraft_runbook.rehearsal.whose_fault import (
+    beside_a_fault_of_the_place,
+    beside_a_standstill,
+    is_the_places,
+    of_a_start,
+)
 from kraft_runbook.steps.handle import Cluster, Tell
+from kraft_runbook.steps.judged_gates import judge_tree
 from kraft_runbook.steps.ladder import COPY, WINDOW, Compare, Ladder, RungEnded
 
 METADATA_ERRORS = "KRB-GATE-010"
@@ -75,7 +88,8 @@ class Ask:
     ``waits``: for another one in the same place, up to ``time_limit``; else it is refused beside one. ``passed``: the
     earlier ones that PASSED; ``ahead``: for ``Canary.ahead``, asked at each record. ``keep``: leave the throwaway where
     it is, running, for a look. ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``. ``at_work``:
-    as ``source_at_work``. ``record``: puts what is known on record, when it has begun and when its verdict is known.
+    as ``source_at_work``. ``ladder``, ``judge_tree``: what climbs, and judges the tree where nothing could climb on it.
+    ``record``: puts what is known on record, when it has begun and when its verdict is known.
     """
 
     whole: bool = True
@@ -88,6 +102,8 @@ class Ask:
     compare: Compare = by_spark
     at_work: Callable[..., tuple[str, ...]] = source_at_work
     copy: Callable[..., CopiedTree] = copy_tree
+    ladder: Callable[..., Ladder] = Ladder
+    judge_tree: Callable[[Cluster], tuple[Finding, ...]] = judge_tree
     halve: Halve = halve_suspects
     remove: Callable[[Path], tuple[str, ...]] = remove
     record: Callable[[Canary], object] = lambda told: None
@@ -278,14 +294,16 @@ def _climb(
     with ExitStack() as stack:
         watch = stack.enter_context(throwaway.watched(left))
         stack.callback(_note_usage, climb, throwaway)
+        brokers_started = False
+        cluster = Cluster(made.spec, throwaway.secrets, tell)
+        ladder = ask.ladder(throwaway, cluster, ask.compare, directory / "evidence")
         try:
-            cluster = Cluster(made.spec, throwaway.secrets, tell)
-            ladder = Ladder(throwaway, cluster, ask.compare, directory / "evidence")
             with usage.span(Rung.START):
                 throwaway.start_zookeeper()
                 if why := why_not_loaded(copied.znodes, throwaway.znodes()):
                     raise RungEnded(Finding(Verdict.INCONCLUSIVE, why))
                 throwaway.start_brokers()
+                brokers_started = True
                 ladder.await_a_controller()
             climb.done.append(Rung.START)
             try:
@@ -294,7 +312,9 @@ def _climb(
                 _note_ladder(climb, ladder, assigned)
         except (RunbookError, RungEnded) as error:
             rung = next(each for each in wanted if each not in climb.done)
-            died = _blame(climb, error, rung, throwaway, watch, settings)
+            died = _blame(climb, error, rung, throwaway, watch, source)
+            if brokers_started and not ladder.judged and not watch.out_of_time:
+                climb.found += _of_the_tree(cluster, ask)
             if died is not None and suspect_of(died.znode) is None:
                 climb.found.append(_narrowed(ask.halve, throwaway, kept_tree, died))
             raise RungEnded() from error
@@ -308,6 +328,18 @@ def _note_ladder(climb: Climb, ladder: Ladder, assigned: Assigned) -> None:
     numbers = ladder.measured.to_dict()
     climb.note(**{name: number for name, number in numbers.items() if number is not None})
     climb.note(refused=tuple(ladder.refused))
+
+
+def _of_the_tree(cluster: Cluster, ask: Ask) -> Iterable[Finding]:
+    """Which znodes are at fault where no gate could look at them: a broker reads most of them when it starts. What
+    ended the climb is found already, so a look that fails takes nothing from it.
+    """
+    cluster.tell("-- no gate was judged: the tree is")
+    try:
+        return ask.judge_tree(cluster)
+    except (RunbookError, OSError) as error:
+        cluster.tell(f"it could not be: {error.problem if isinstance(error, RunbookError) else error}")
+        return ()
 
 
 def _narrowed(
@@ -357,7 +389,7 @@ def _blame(
     rung: Rung,
     throwaway: ThrowawayCluster,
     watch: Watch,
-    settings: Rehearsal,
+    source: ClusterSpec,
 ) -> KafkaSaid | None:
     """Add what ended the climb, in this rung, and whose fault it is. Where that is this machine's, so is what the gates
     found of processes, and what was compared after it stood still. Where nobody knows it is no pass. Returns what a
@@ -366,7 +398,7 @@ def _blame(
     if isinstance(error, RungEnded):
         climb.found += error.found
     why = error.problem if isinstance(error, RunbookError) else str(error) or "a gate's checks did not pass"
-    found, died = _known_fault(why, rung, throwaway, watch, settings)
+    found, died = _known_fault(why, rung, throwaway, watch, source)
     if found is not None:
         if found.verdict is Verdict.INCONCLUSIVE:
             climb.found = [beside_a_fault_of_the_place(each) for each in climb.found]
@@ -381,16 +413,17 @@ def _blame(
 
 
 def _known_fault(
-    why: str, rung: Rung, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
+    why: str, rung: Rung, throwaway: ThrowawayCluster, watch: Watch, source: ClusterSpec
 ) -> tuple[Finding | None, KafkaSaid | None]:
     """Whose fault it is: the cluster file's, where a controller's heap as the file gives it is full; this tool's, where
     one is that it chose itself, which tells nothing of the cluster; the machine's, where a log or the time limit says
     so; the metadata's, where a controller ended of it, and what it said where that was in the first copy; None: nobody
     knows. ``why``: what ended the climb, in ``rung``. A controller that ended of its quorum alone is no fault of the
-    metadata.
+    metadata; what ended a seat or a controller at its start is that of a znode or a setting.
     """
     if watch.out_of_time:
-        said = f"the time limit of {settings.time_limit:g} s was reached: {why}"
+        assert source.rehearsal is not None, "it is rehearsed"
+        said = f"the time limit of {source.rehearsal.time_limit:g} s was reached: {why}"
         return Finding(Verdict.INCONCLUSIVE, said), None
     controllers = {each.service for each in throwaway.spec.controllers}
     logs = list(throwaway.logs())
@@ -413,6 +446,10 @@ def _known_fault(
         return Finding(Verdict.FAILED, said), died if rung is Rung.FORWARD else None
     if died is not None:
         return Finding(Verdict.FAILED, f"a controller had ended when '{rung}' did: {died}"), None
+    seats = {each.service for each in throwaway.spec.brokers}
+    for service, lines in logs:
+        if service in controllers | seats and (unable := end_at_start_of(lines)):
+            return of_a_start(service, unable, source, throwaway.spec), None
     if faults:
         said = f"a controller had ended when '{rung}' did, and does not blame the metadata: {faults[0]}"
         return Finding(Verdict.INCONCLUSIVE, said), None
