@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from observations import SPEC
 from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkRuntimeError
 from rehearsing import asking, raising, rehearsed, short_directory, source_in, throwaway_in
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
@@ -43,6 +44,9 @@ from kraft_runbook.steps.rehearse import (
 tmp_path = pytest.fixture(short_directory)
 
 
+NO_GATEWAY = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> ClusterSpec:
     return source_in(tmp_path)
@@ -58,6 +62,10 @@ def source(tmp_path: Path) -> ClusterSpec:
         (subprocess.TimeoutExpired("ansible", 300), "INCONCLUSIVE", "this machine: TimeoutExpired"),
         (xmlrpc.client.Fault(1, "SHUTDOWN_STATE"), "INCONCLUSIVE", "SHUTDOWN_STATE"),
         (Py4JNetworkError("the JVM is gone"), "INCONCLUSIVE", "the JVM is gone"),
+        (RuntimeError("can't start new thread"), "INCONCLUSIVE", "this machine: RuntimeError: can't start new thread"),
+        (NO_GATEWAY, "INCONCLUSIVE", "JAVA_GATEWAY_EXITED"),
+        (RuntimeError("cannot schedule new futures"), "FAILED", "this tool failed: RuntimeError"),
+        (PySparkRuntimeError("a bug"), "FAILED", "this tool failed: PySparkRuntimeError"),
         (KeyboardInterrupt(), "INCONCLUSIVE", "it was interrupted"),
         (KeyError("a bug"), "FAILED", "this tool failed: KeyError"),
     ],
@@ -264,7 +272,7 @@ def ending(
     *logs: tuple[str, list[str]],
     out_of_time: bool = False,
     heap: str | None = None,
-    error: StepFailed | RungEnded = ERROR,
+    error: Exception = ERROR,
     before: tuple[Finding, ...] = (),
     stood_still: str = "",
     rung: Rung = Rung.FORWARD,
@@ -472,6 +480,28 @@ def test_a_znode_that_was_lost_on_the_way_into_zookeeper_ends_it_before_a_broker
     told = rehearsed(source, lambda *_, **__: COPIED)
     assert told.verdict == "INCONCLUSIVE"
     assert [why in each for each in told.reasons if "it goes on" in each or "znodes" in each] == [True]
+
+
+@pytest.mark.parametrize("error", [KeyError("a part that is gone"), NO_GATEWAY], ids=["a bug", "no JVM"])
+def test_an_error_of_this_tool_is_asked_for_the_machines_fault_and_kafkas_first(error: Exception) -> None:
+    """What was ended under the steps is no answer that they know."""
+    machine, tool = blamed(("supervisord", [KILLED]), error=error)
+    assert machine == ("INCONCLUSIVE", f"this machine is at fault, says supervisord: {KILLED}")
+    assert tool[0] == "INCONCLUSIVE" and f"then this tool ended with {type(error).__name__}" in tool[1]
+    kafka, _ = blamed(("controller-101", FAULT), error=error)
+    assert kafka[0] == "FAILED" and "Kafka's own copy" in kafka[1]
+    (alone,) = blamed(error=error)
+    assert alone[0] == ("INCONCLUSIVE" if error is NO_GATEWAY else "FAILED")
+
+
+def test_any_error_of_a_climb_is_so_asked(source: ClusterSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(throwaway: ThrowawayCluster, *_: Any, **__: Any) -> None:
+        throwaway.here.logs.mkdir(parents=True)
+        (throwaway.here.logs / "supervisord.log").write_text(KILLED)
+
+    throwaways(monkeypatch, prepare=prepare, start_zookeeper=lambda *_: {}["gone"])
+    told = rehearsed(source, lambda *_, **__: COPIED)
+    assert told.verdict == "INCONCLUSIVE" and any(each.endswith(KILLED) for each in told.reasons), told.reasons
 
 
 def test_what_a_gate_finds_once_the_time_is_over_is_nobodys() -> None:

@@ -35,6 +35,12 @@ OF_WHAT_RUNS = OF_A_BUSY_PLACE | {
 """Checks that fail where a process has ended, or its disk is full, whatever the metadata is."""
 
 
+NO_THREAD = "can't start new thread"
+"""What Python says (RuntimeError) where the system gives it none."""
+NO_JVM = "JAVA_GATEWAY_EXITED"
+"""PySpark's word (PySparkRuntimeError) for a JVM that ended before it answered."""
+
+
 def of_check(
     result: CheckResult, gate: str, *, load: float | None, cores: float | None, throttled: float | None = None
 ) -> Finding:
@@ -132,9 +138,15 @@ def settings_named(said: KafkaSaid, source: ClusterSpec, spec: ClusterSpec, *, o
 
 
 def is_the_places(error: BaseException) -> bool:
-    """Whether an error says that this machine is at fault: no memory, a program that does not answer in time, or a
-    supervisor or a Spark that is gone. Spark's are known by where they come from: importing them takes a JVM's client.
+    """Whether an error says that this machine is at fault: no memory, no thread, a program that does not answer in
+    time, or a supervisor or a Spark that is gone, or whose JVM does not start. Spark's are known by where they come
+    from: importing them takes a JVM's client.
     """
-    return isinstance(error, OSError | MemoryError | subprocess.TimeoutExpired | xmlrpc.client.Error) or any(
-        each.__module__.partition(".")[0] == "py4j" for each in type(error).__mro__
+    if isinstance(error, OSError | MemoryError | subprocess.TimeoutExpired | xmlrpc.client.Error):
+        return True
+    packages = {each.__module__.partition(".")[0] for each in type(error).__mro__}
+    return (
+        "py4j" in packages
+        or ("pyspark" in packages and NO_JVM in str(error))
+        or (isinstance(error, RuntimeError) and str(error) == NO_THREAD)
     )

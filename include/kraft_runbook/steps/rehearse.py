@@ -310,7 +310,7 @@ def _climb(
                 ladder.climb(wanted)
             finally:
                 _note_ladder(climb, ladder, assigned)
-        except (RunbookError, RungEnded) as error:
+        except Exception as error:
             rung = next(each for each in wanted if each not in climb.done)
             died = _blame(climb, error, rung, throwaway, watch, source)
             if brokers_started and not ladder.judged and not watch.out_of_time:
@@ -385,7 +385,7 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
 
 def _blame(
     climb: Climb,
-    error: RunbookError | RungEnded,
+    error: Exception,
     rung: Rung,
     throwaway: ThrowawayCluster,
     watch: Watch,
@@ -397,14 +397,22 @@ def _blame(
     """
     if isinstance(error, RungEnded):
         climb.found += error.found
-    why = error.problem if isinstance(error, RunbookError) else str(error) or "a gate's checks did not pass"
+    match error:
+        case RunbookError():
+            why = error.problem
+        case RungEnded():
+            why = str(error) or "a gate's checks did not pass"
+        case _:
+            why = f"{type(error).__name__}: {error}"[:600]
     found, died = _known_fault(why, rung, throwaway, watch, source)
     if found is not None:
         if found.verdict is Verdict.INCONCLUSIVE:
             climb.found = [beside_a_fault_of_the_place(each) for each in climb.found]
         climb.found.append(found)
-    elif isinstance(error, RunbookError):
-        climb.found.append(Finding(Verdict.INCONCLUSIVE, why))
+        if not isinstance(error, RunbookError | RungEnded):
+            climb.found.append(Finding(Verdict.INCONCLUSIVE, f"then this tool ended with {why}"))
+    elif not isinstance(error, RungEnded):
+        climb.found += _found(error)
     if died is None:
         climb.found += _unapplied(climb, throwaway)
     if stood_still := throwaway.stood_still():
