@@ -13,7 +13,7 @@ from observations import observation
 from recording import RecordingCluster
 from rehearsing import throwaway_in
 
-from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.observation import ControllerZnode, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local import supervision
@@ -27,7 +27,7 @@ from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Run
 from kraft_runbook.steps.back import SET_ASIDE
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.judged_gates import JudgedPorts
-from kraft_runbook.steps.ladder import LEAVE, TRIES, WINDOW, Ladder, RungEnded
+from kraft_runbook.steps.ladder import LEAVE, READY, TRIES, WINDOW, Ladder, RungEnded
 
 
 @pytest.fixture
@@ -180,6 +180,56 @@ def test_a_seat_that_ended_by_itself_is_named_at_once_with_what_it_said(
         climb.await_a_controller()
     assert asked == [services]
     assert ("broker-9002 has ended" in str(error.value) and "requirement failed" in str(error.value)) is ends
+
+
+def awaiting(
+    throwaway: ThrowawayCluster,
+    tmp_path: Path,
+    holders: list[ControllerZnode | None],
+    logs: list[list[str]],
+    ended: list[str] | None = None,
+) -> Any:
+    """A ladder that sees these, one at each look, the last one again and again. ``ended``: seats that do not run."""
+
+    def at_each_look(seen: list[Any]) -> Any:
+        return lambda *_: seen.pop(0) if len(seen) > 1 else seen[0]
+
+    def require_running(services: Any) -> None:
+        if gone := {*services} & {*(ended or ())}:
+            raise StepFailed(f"{', '.join(sorted(gone))} has ended", way_out="x")
+
+    seen = SimpleNamespace(spec=throwaway.spec, require_running=require_running, log_of=at_each_look(logs))
+    return ladder(seen, tmp_path, holder=at_each_look(holders))  # type: ignore[arg-type]
+
+
+def held_by(node: int, *, kraft: int = -1) -> ControllerZnode:
+    return ControllerZnode(broker_id=node, kraft_controller_epoch=kraft)
+
+
+def test_nothing_is_restarted_before_a_seat_said_that_it_is_ready_to_serve_as_the_controller(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """Elected is not enough: stopped while it reads all partitions, its SIGTERM hangs for minutes."""
+    seat = throwaway.spec.brokers[1]
+    elected = ["[1] INFO [Controller id=9002] 9002 successfully elected as the controller (kafka.X)"]
+    logs = [elected, elected, [*elected, f"[2] INFO [Controller id=9002] {READY} with epoch 4 (kafka.X)"]]
+    climb = awaiting(throwaway, tmp_path, [None, held_by(seat.id)], logs)
+    assert climb.await_a_controller() == seat.id
+    assert logs == [logs[-1]] and climb.cluster.paused == 1.5, "one look without a controller, two without the word"
+    assert climb.cluster.told == [
+        "waiting for a seat to become the controller",
+        f"waiting for {seat.service} to say 'Ready to serve as the new controller'",
+    ]
+    for holder in (held_by(seat.id), None):
+        with pytest.raises(StepFailed, match="not within 900 s"):
+            awaiting(throwaway, tmp_path, [holder], [elected]).await_a_controller()
+
+
+def test_where_a_kraft_controller_has_the_role_no_seat_is_waited_for(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    climb = awaiting(throwaway, tmp_path, [held_by(throwaway.spec.controllers[0].id, kraft=3)], [[]])
+    assert climb.await_a_controller() is None and climb.cluster.paused == 0
 
 
 def leave(times: int) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from observations import SPEC
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError
-from rehearsing import asking, raising, rehearsed, short_directory, source_in, throwaway_in
+from rehearsing import asking, made_up, raising, rehearsed, short_directory, source_in, throwaway_in
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -190,6 +190,52 @@ def throwaways(monkeypatch: pytest.MonkeyPatch, **acts: Any) -> None:
         (ThrowawayCluster, name, act) for name, act in acts.items()
     ]:
         monkeypatch.setattr(owner, name, act)
+
+
+def climbed(source: ClusterSpec, monkeypatch: pytest.MonkeyPatch, **copied: Any) -> Canary:
+    """One of which every rung is climbed, with this of the copied tree."""
+
+    def nothing(*_: Any, **__: Any) -> None:
+        pass
+
+    whole = {"seconds": 0.5, "live_brokers": COPIED.assigned_brokers}
+    tree = SimpleNamespace(**vars(COPIED) | whole | copied)
+    throwaways(
+        monkeypatch,
+        prepare=nothing,
+        start_zookeeper=nothing,
+        znodes=lambda _: tree.znodes,
+        start_brokers=nothing,
+    )
+    return rehearsed(source, lambda *_, **__: tree, ladder=made_up())
+
+
+def limited(source: ClusterSpec, **limits: float) -> ClusterSpec:
+    settings = Rehearsal.model_validate(source.rehearsal.model_dump() | {"limits": limits} if source.rehearsal else {})
+    return source.model_copy(update={"rehearsal": settings})
+
+
+def test_one_of_which_all_was_seen_and_every_limit_holds_passes(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = climbed(limited(source, copy=6.1, window=1.6), monkeypatch)
+    assert (told.verdict, told.reasons) == ("PASSED", ())
+
+
+def test_a_znode_that_could_not_be_read_is_inconclusive_though_all_else_is_well(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = climbed(source, monkeypatch, why_not_whole=("/config/users/x could not be read: no permission",))
+    assert told.verdict == "INCONCLUSIVE"
+    assert told.reasons == ("INCONCLUSIVE: /config/users/x could not be read: no permission",)
+
+
+def test_a_limit_that_does_not_hold_fails_though_all_else_is_well(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = climbed(limited(source, copy=5.9), monkeypatch)
+    assert told.verdict == "FAILED"
+    assert told.reasons == ("FAILED: the metadata copy took 6.0 s; the limit is 5.9 s",)
 
 
 def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_it(

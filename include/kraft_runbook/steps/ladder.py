@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster.observation import BrokerMode, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ControllerZnode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused, StepFailed
@@ -62,6 +62,12 @@ an ISR that it was not in when the tree was copied.
 Compare = Callable[..., ParityReport]
 
 
+def holder_of(cluster: Cluster) -> ControllerZnode | None:
+    """What /controller holds. Raises RunbookError."""
+    state, _ = read_zookeeper(cluster.spec.ensemble, secrets=cluster.secrets, deep=None, timeout=10.0)
+    return state.controller
+
+
 class RungEnded(Exception):
     """A rung can't go on, for these reasons."""
 
@@ -74,7 +80,8 @@ class RungEnded(Exception):
 class Ladder:
     """``done``: the rungs so far; ``found``: reasons not to pass that did not end it; ``measured``: by ladder alone.
     ``refused``: each try after which another one was made, or could have been, with its reason.
-    ``judge``, ``leave`` and ``take``: how a gate is judged, KRaft is left, a step is taken.
+    ``judge``, ``leave`` and ``take``: how a gate is judged, KRaft is left, a step is taken. ``holder``: how /controller
+    is read.
     """
 
     throwaway: ThrowawayCluster
@@ -84,6 +91,7 @@ class Ladder:
     judge: Callable[..., tuple[Finding, ...]] = judge_gate
     leave: Callable[..., dict[str, Any]] = leaving.leave
     take: Callable[[Run, NodeStep, int], object] = take_step
+    holder: Callable[[Cluster], ControllerZnode | None] = holder_of
     done: list[Rung] = field(default_factory=list)
     found: list[Finding] = field(default_factory=list)
     measured: Measured = field(default_factory=Measured)
@@ -368,8 +376,7 @@ class Ladder:
         told = ""
         while True:
             self.throwaway.require_running(seat.service for seat in self.cluster.spec.brokers)
-            state, _ = read_zookeeper(self.cluster.spec.ensemble, secrets=self.cluster.secrets, deep=None, timeout=10.0)
-            holder = state.controller
+            holder = self.holder(self.cluster)
             if holder is not None and holder.kraft_controller_epoch >= 0:
                 return None
             seat = next((b for b in self.cluster.spec.brokers if holder and b.id == holder.broker_id), None)
