@@ -19,15 +19,17 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.usage import Look
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
 from kraft_runbook.rehearsal.tree_prints import SIZE, PackedPrints, TreePrint, belongs, print_of
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Rung, Verdict
-from kraft_runbook.steps.back import SET_ASIDE
+from kraft_runbook.steps.back import SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.judged_gates import JudgedPorts
 from kraft_runbook.steps.ladder import LEAVE, READY, TRIES, WINDOW, Ladder, RungEnded
+from kraft_runbook.steps.way_back_facts import epoch_not_writable, not_deletable
 
 
 @pytest.fixture
@@ -194,11 +196,14 @@ def awaiting(
     def at_each_look(seen: list[Any]) -> Any:
         return lambda *_: seen.pop(0) if len(seen) > 1 else seen[0]
 
-    def require_running(services: Any) -> None:
-        if gone := {*services} & {*(ended or ())}:
-            raise StepFailed(f"{', '.join(sorted(gone))} has ended", way_out="x")
+    def gone(services: Any) -> list[str]:
+        return [each for each in services if each in (ended or ())]
 
-    seen = SimpleNamespace(spec=throwaway.spec, require_running=require_running, log_of=at_each_look(logs))
+    def require_running(services: Any) -> None:
+        if found := gone(services):
+            raise StepFailed(f"{', '.join(found)} has ended", way_out="x")
+
+    seen = SimpleNamespace(spec=throwaway.spec, require_running=require_running, ended=gone, log_of=at_each_look(logs))
     return ladder(seen, tmp_path, holder=at_each_look(holders))  # type: ignore[arg-type]
 
 
@@ -230,6 +235,60 @@ def test_where_a_kraft_controller_has_the_role_no_seat_is_waited_for(
 ) -> None:
     climb = awaiting(throwaway, tmp_path, [held_by(throwaway.spec.controllers[0].id, kraft=3)], [[]])
     assert climb.await_a_controller() is None and climb.cluster.paused == 0
+
+
+def test_on_the_way_back_a_controller_serves_before_those_cut_off_are_restarted(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """It may be the very one that is cut off."""
+    acts: list[str] = []
+
+    class Acting(Ladder):
+        def await_a_controller(self, *, may_have_ended: bool = False) -> None:
+            assert may_have_ended is (acts[-1] == "stand-ins zookeeper"), "the roll starts nothing that ended"
+            acts.append("a controller")
+
+        def _await_broker(self, *_: Any) -> None:
+            pass
+
+        def _leave(self) -> None:
+            acts.append("leave")
+
+        def parity(self, task: str, *, final: bool = False) -> None:
+            acts.append(task)
+
+    def take(_: Any, step: Any, node: int) -> None:
+        acts.append(f"{step.step} {node}")
+
+    def let(mode: Any, **_: Any) -> None:
+        acts.append(f"stand-ins {mode}")
+
+    spec = throwaway.spec
+    seen = SimpleNamespace(spec=spec, let_stand_ins_be=let, usage=throwaway.usage)
+    shown = [observation(phase, spec) for phase in (Phase.HYBRID, Phase.ZOOKEEPER)]
+    climb = ladder(seen, tmp_path, *shown, kind=Acting, take=take, judge=lambda *_: ())  # type: ignore[arg-type]
+    vars(climb.cluster)["tell"] = lambda line: "none can be cut off" in line and acts.append("looked for those cut off")
+    vars(climb.cluster)["answers"] = {what_lies_behind: None, not_deletable: (), epoch_not_writable: ""}
+    climb.back()
+    first, second = spec.broker_ids
+    assert acts[acts.index("leave") : -len(spec.controllers)] == [
+        *("leave", "stand-ins zookeeper", "a controller", "looked for those cut off"),
+        *("a controller", f"{TO_ZOOKEEPER.step} {first}", "a controller", f"{TO_ZOOKEEPER.step} {second}"),
+    ]
+
+
+@pytest.mark.parametrize("ended", [1, 2])
+def test_on_the_way_back_a_seat_that_ended_is_not_waited_for_since_it_is_started_next(
+    throwaway: ThrowawayCluster, tmp_path: Path, ended: int
+) -> None:
+    seats = throwaway.spec.brokers
+    gone = [each.service for each in seats[:ended]]
+    holders = [held_by(seats[0].id), held_by(seats[1].id)] if ended == 1 else [None]
+    logs = [["the session of the one that ended"], [f"{READY} with epoch 4"]]
+    climb = awaiting(throwaway, tmp_path, holders, logs, gone)
+    assert climb.await_a_controller(may_have_ended=True) == (seats[1].id if ended == 1 else None)
+    with pytest.raises(StepFailed, match="has ended"):
+        climb.await_a_controller()
 
 
 def leave(times: int) -> Any:

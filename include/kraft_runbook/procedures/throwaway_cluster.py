@@ -267,6 +267,16 @@ class ThrowawayCluster:
                 )
             time.sleep(0.1)
 
+    def ended(
+        self,
+        services: Iterable[str],
+        *,
+        processes: Callable[[Layout], Mapping[str, supervision.Process]] = supervision.processes,
+    ) -> tuple[str, ...]:
+        """Those of these that have ended by themselves."""
+        running = processes(self.here)
+        return tuple(each for each in services if (process := running.get(each)) and process.state in ENDED)
+
     def require_running(
         self,
         services: Iterable[str],
@@ -274,13 +284,11 @@ class ThrowawayCluster:
         processes: Processes = supervision.processes,
     ) -> None:
         """Raises StepFailed, with the end of its log, where one of these has ended by itself."""
-        running = processes(self.here)
-        for service in services:
-            if (process := running.get(service)) is not None and process.state in ENDED:
-                raise StepFailed(
-                    f"{service} has ended; its log ends:\n{supervision.log_tail(self.here, service)}",
-                    way_out="see what its log says; the rehearsal can be begun again",
-                )
+        for service in self.ended(services, processes=processes):
+            raise StepFailed(
+                f"{service} has ended; its log ends:\n{supervision.log_tail(self.here, service)}",
+                way_out="see what its log says; the rehearsal can be begun again",
+            )
 
     def let_stand_ins_be(self, mode: BrokerMode, *, unfenced: bool = False) -> None:
         """Have every stand-in in this mode; ``unfenced``: and wait until the quorum shows them so. Raises

@@ -198,6 +198,7 @@ class Ladder:
         self.parity(PARITY_BEFORE_LEAVING)
         self._leave()
         self.throwaway.let_stand_ins_be(BrokerMode.ZOOKEEPER)
+        self.await_a_controller(may_have_ended=True)  # it may be cut off, and restarted first
         run, _ = self._go_on("restart_cut_off_brokers")
         cut_off_brokers.restart_cut_off_brokers(run, left_task=LEAVE)
         for seat in self._controller_last():
@@ -367,15 +368,19 @@ class Ladder:
             left.remove(seat)
             yield seat
 
-    def await_a_controller(self) -> int | None:
+    def await_a_controller(self, *, may_have_ended: bool = False) -> int | None:
         """Wait until the seat that /controller names has said that it is ready to serve as the controller; its id.
         Where a KRaft controller has it there is nothing to wait for: None. Raises StepFailed, at once where a seat has
-        ended.
+        ended. ``may_have_ended``: what comes next starts such a one, so another is waited for; with all ended none.
         """
+        seats = [seat.service for seat in self.cluster.spec.brokers]
         ends = self.cluster.now() + READY_WITHIN
         told = ""
         while True:
-            self.throwaway.require_running(seat.service for seat in self.cluster.spec.brokers)
+            if not may_have_ended:
+                self.throwaway.require_running(seats)
+            elif len(self.throwaway.ended(seats)) == len(seats):
+                return None
             holder = self.holder(self.cluster)
             if holder is not None and holder.kraft_controller_epoch >= 0:
                 return None
