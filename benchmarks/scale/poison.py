@@ -26,17 +26,21 @@ GOOD_TOKENS = 9
 @dataclass(frozen=True, slots=True)
 class Poison:
     """``znode``: the one that ends the copy; ``nodes``: it, and what lies above and beside it. ``named``: whether Kafka
-    names it, so that no suspects are halved.
+    names it, so that no suspects are halved. ``at_start``: no broker starts with it, and a check of the tree names it.
     """
 
     znode: str
     nodes: tuple[Node, ...]
     named: bool
+    at_start: bool = False
 
     def is_named_by(self, reasons: Iterable[str]) -> bool:
         """Whether a verdict's reasons say that this znode, and no other, ended the copy: in Kafka's own words, or as
         what halving found.
         """
+        if self.at_start:
+            said = any("ended at its start" in each for each in reasons)
+            return said and any("KRB-PRE-061" in each and self.znode in each for each in reasons)
         halved = [each for each in reasons if "which znode ends" in each]
         if self.named:
             return not halved and any("Kafka's own copy" in each and self.znode in each for each in reasons)
@@ -49,9 +53,18 @@ def _token(name: str, **other: object) -> Node:
 
 _ABOVE = (Node("/delegation_token"), Node(TOKENS))
 _GOOD = tuple(_token(f"planted-{number}") for number in range(GOOD_TOKENS))
+_QUOTA = "/config/users/poison"
 _PRODUCER_IDS = "/latest_producer_id_block"
 POISONS: Mapping[str, Poison] = {
     "token": Poison(f"{TOKENS}/poison", (*_ABOVE, *_GOOD, _token("poison", version=9)), named=False),
     "producer-ids": Poison(_PRODUCER_IDS, (Node(_PRODUCER_IDS, b"{ no JSON"),), named=True),
+    "quota": Poison(
+        _QUOTA,
+        (Node(_QUOTA, json.dumps({"version": 1, "config": {"producer_byte_rate": "abc"}}).encode()),),
+        named=False,
+        at_start=True,
+    ),
 }
-"""Of a token's version Kafka says "requirement failed"; of a znode that is no JSON, its path."""
+"""Of a quota that is no number no broker starts. Of a token's version Kafka says "requirement failed"; of a znode that
+is no JSON, its path.
+"""

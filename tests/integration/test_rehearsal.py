@@ -115,6 +115,21 @@ def test_a_poisoned_znode_is_named(
 
 
 @pytest.mark.long
+def test_a_quota_with_which_no_broker_starts_is_named(
+    source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
+    """A seat may be the controller, with its port open, before it reads the quota and ends."""
+    poison = POISONS["quota"]
+    (planted,) = poison.nodes
+    zookeeper.create(planted.path, planted.data)
+    try:
+        told = rehearsed(source, quiet_lab, spark, whole=False)
+    finally:
+        zookeeper.delete(planted.path)
+    assert told.verdict == "FAILED" and poison.is_named_by(told.reasons), told.reasons
+
+
+@pytest.mark.long
 def test_a_poisoned_znode_that_kafka_does_not_name_is_found_by_halving(
     source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
 ) -> None:

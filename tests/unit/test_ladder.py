@@ -161,6 +161,27 @@ def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
     assert climb.cluster.did == []
 
 
+def test_what_the_start_gate_found_of_a_seat_that_ended_meanwhile_is_forgotten(
+    throwaway: ThrowawayCluster, tmp_path: Path
+) -> None:
+    """Its port was open, and it was the controller, before it read the znode that ends it."""
+
+    class EndedMeanwhile(Ladder):
+        def await_a_controller(self, *, may_have_ended: bool = False) -> None:
+            if self.found:
+                raise StepFailed("broker-9002 has ended", way_out="")
+
+    def judge(_: Any, ports: JudgedPorts, gate: str, *load: Any) -> tuple[Finding, ...]:
+        ports.judged.add(gate)
+        return (Finding(Verdict.FAILED, "broker 9002 does not run", "KRB-PRE-004"),)
+
+    climb = ladder(throwaway, tmp_path, kind=EndedMeanwhile, judge=judge)
+    vars(climb.cluster)["answers"] = {print_tree: {}}
+    with pytest.raises(StepFailed):
+        climb.forward()
+    assert (climb.found, climb.judged) == ([], False)
+
+
 @pytest.mark.parametrize(("state", "ends"), [("EXITED", True), ("FATAL", True), ("RUNNING", False), ("STOPPED", False)])
 def test_a_seat_that_ended_by_itself_is_named_at_once_with_what_it_said(
     throwaway: ThrowawayCluster, tmp_path: Path, state: str, ends: bool

@@ -150,7 +150,7 @@ class Ladder:
         """
         run, ports = self._begin(climb)
         ports.task = "gate_start"
-        found = self._judge(Gate.START)
+        found = self._judge_start(ports)
         if any(each.code in NEVER_MENDED for each in found):
             raise RungEnded()
         deadlines = self.cluster.spec.deadlines
@@ -167,6 +167,20 @@ class Ladder:
         if span is not None and self.measured.copy is None:
             self.measured = replace(self.measured, copy=span.seconds, copied_records=span.records)
             self.throwaway.usage.spans[COPY] = (span.began_at.timestamp(), span.ended_at.timestamp())
+
+    def _judge_start(self, ports: JudgedPorts) -> tuple[Finding, ...]:
+        """The start gate. What it found is forgotten where a seat has ended meanwhile, of a znode for one: its port may
+        be open, and it may lead, before it has read all. Raises StepFailed then.
+        """
+        known = list(self.found)
+        found = self._judge(Gate.START)
+        try:
+            self.await_a_controller()
+        except StepFailed:
+            self.found = known
+            ports.judged.discard(Gate.START)
+            raise
+        return found
 
     def forward_again(self) -> None:
         """A second time, on the tree that the first one left. Nothing is compared with that afterwards."""

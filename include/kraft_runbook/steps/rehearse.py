@@ -311,7 +311,7 @@ def _climb(
             finally:
                 _note_ladder(climb, ladder, assigned)
         except Exception as error:
-            rung = next(each for each in wanted if each not in climb.done)
+            rung = next((each for each in wanted if each not in climb.done), wanted[-1])
             died = _blame(climb, error, rung, throwaway, watch, source)
             if brokers_started and not ladder.judged and not watch.out_of_time:
                 climb.found += _of_the_tree(cluster, ask)
