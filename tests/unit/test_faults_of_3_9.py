@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from observations import SPEC, broker, observation
 
-from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NO_PRODUCER_IDS
+from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NEVER_LOADED_IN, NO_PRODUCER_IDS
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.faults_of_3_9 import FAULTS, faults_of
 from kraft_runbook.software import known_faults
 
-OF_BOTH = {"KAFKA-19480", "KAFKA-19294", "KAFKA-19990", "KAFKA-19411", "KAFKA-19026"}
+OF_BOTH = {"KAFKA-19480", "KAFKA-19294", "KAFKA-19990", "KAFKA-19411", "KAFKA-19026", "KAFKA-17941"}
 OF_3_9_0 = {"KAFKA-18723", "KAFKA-18844", "KAFKA-18281"}
 
 
@@ -41,6 +41,11 @@ def test_each_release_that_runs_is_named_with_its_own_and_older_ones_with_why_th
     assert second.startswith("broker 2 runs Kafka 3.9.0, which has KAFKA-") and "18723" in second
     assert not [each for each in ("15552", "17506") if each in first + second], "3.9.0 mends these"
     assert "KAFKA-15098" in CHECKS["KRB-PRE-010"].why
+
+
+def test_what_is_never_loaded_is_so_in_each_release_that_the_way_back_is_warned_of() -> None:
+    having = [v for v in ("3.9.0", "3.9.1", "3.9.2") if "KAFKA-17941" in str(faults_of(KafkaVersion.of(v)))]
+    assert tuple(having) == NEVER_LOADED_IN
 
 
 def test_a_fault_that_kafka_4_has_too_is_described_once() -> None:

@@ -31,9 +31,9 @@ SEEN = observation(Phase.FINALIZED)
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def judged(code: str, target: str, spoil: Spoil = lambda seen: seen) -> CheckResult:
+def judged(code: str, target: str, spoil: Spoil = lambda seen: seen, *, before: str = "3.9.2") -> CheckResult:
     to = Software(version=target, home="/opt/kafka-4")
-    spec = SPEC.model_copy(update={"kafka": SPEC.kafka.model_copy(update={"upgrade_to": to})})
+    spec = SPEC.model_copy(update={"kafka": SPEC.kafka.model_copy(update={"upgrade_to": to, "version": before})})
     return SOFTWARE.checks[code].run(spoil(observation(Phase.FINALIZED, spec)), spec)
 
 
@@ -113,6 +113,20 @@ def test_it_blocks_while_controllers_alone_run_it_and_no_longer_once_a_broker_do
     assert judged("KRB-UPG-024", "4.2.0", broker(1, software_version="4.2.0")).verdict is Verdict.PASS
     back = judged("KRB-UPG-025", "4.2.0")
     assert back.verdict is Verdict.FAIL and not back.blocks
+
+
+@pytest.mark.parametrize("target", ["3.9.2", "4.0.2", "4.4.0", "4.4.1"])
+@pytest.mark.parametrize("before", ["3.9.0", "3.9.1"])
+def test_the_way_back_to_a_release_that_may_never_load_transactions_is_named_with_a_better_one(
+    target: str, before: str
+) -> None:
+    found = judged("KRB-UPG-025", target, before=before)
+    assert found.verdict is Verdict.FAIL and not found.blocks
+    assert f"Kafka {before} has KAFKA-17941: " in found.evidence and "go back to 3.9.2 instead" in found.fix
+    assert "KAFKA-17941" not in judged("KRB-UPG-025", target).evidence
+    both = judged("KRB-UPG-025", "4.2.0", before=before).evidence
+    assert "Kafka 4.2.0 has 1: KAFKA-20322" in both and "KAFKA-17941" in both
+    assert "KAFKA-17941" not in judged("KRB-UPG-025", "3.9.1", before="3.9.0").evidence
 
 
 @pytest.mark.parametrize(

@@ -9,3 +9,13 @@ NO_PRODUCER_IDS = (
     "KAFKA-19990",
     "after one refusal by a controller a broker never asks for producer ids again, until it is restarted",
 )
+NEVER_LOADED = (
+    "KAFKA-17941",
+    "where a release from 3.9.2 on compacted a __transaction_state partition it may be loaded for ever: its"
+    " transactional ids, and those of partitions that were to be loaded after it, have no coordinator",
+)
+NEVER_LOADED_IN = ("3.9.0", "3.9.1")
+"""Their ``TransactionStateManager`` goes on by the records that it read, and stays before a batch without any. Such a
+batch in that topic is what 3.9.2 and Kafka 4 leave (KAFKA-17076): the cleaner of 3.9.0 and 3.9.1 keeps an empty batch
+of a producer's alone, and these records have none (``LogCleaner``, ``BatchRetention``). All are loaded by one thread.
+"""

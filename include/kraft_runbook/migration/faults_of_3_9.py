@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NO_PRODUCER_IDS
+from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NEVER_LOADED, NO_PRODUCER_IDS
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 
 
@@ -49,6 +49,8 @@ FAULTS = (
         "an AlterConfigPolicy can't be asked as KRaft mode asks it (KRB-PRE-093)",
         2,
     ),
+    # TransactionStateManager
+    OldFault(*NEVER_LOADED, 2),
 )
 """Worst first."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kraft_runbook.cluster.faults_in_both import NEVER_LOADED, NEVER_LOADED_IN
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -64,15 +65,26 @@ def nothing_is_known_to_fail_while_both_versions_run(seen: ClusterObservation, s
     fix="let applications stand still meanwhile that would be hit, or go on to a later patch instead",
 )
 def nothing_is_known_to_fail_on_the_way_back(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The software that is left is not known to fail beside brokers of the version before.
+    """The software that is left is not known to fail beside the version before, nor that on what is left to it.
 
-    The way back has old and new brokers side by side too.
+    The way back has old and new brokers side by side too. And 3.9.0 and 3.9.1 may never end loading transactions from
+    what 3.9.2 or Kafka 4 compacted (KAFKA-17941).
     """
-    version = _target(spec)
+    version, before = _target(spec), spec.kafka.version
+    found = _in_a_roll(version)
+    told = [_told(version, found)] if found else []
+    if before in NEVER_LOADED_IN and version.text not in NEVER_LOADED_IN:
+        told.append(f"Kafka {before} has {': '.join(NEVER_LOADED)}")
+        return failed("; ".join(told), _NO_ENDLESS_LOAD)
     if not was_looked_at(version):
         return unknown(_not_told(version), "read its release notes")
-    found = _in_a_roll(version)
-    return failed(_told(version, found)) if found else passed(f"of Kafka {version.text} none is known")
+    return failed(told[0]) if told else passed(f"of Kafka {version.text} none is known")
+
+
+_NO_ENDLESS_LOAD = (
+    "go back to 3.9.2 instead, while no broker has gone back yet: install it on every host, and name it in"
+    " kafka.version and kafka.home. Or go on to a later patch of the target"
+)
 
 
 def _not_told(version: KafkaVersion) -> str:
