@@ -15,7 +15,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind, Software
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
-from kraft_runbook.software.fault_uses import Use, unused
+from kraft_runbook.cluster.fault_uses import Use, unused
 from kraft_runbook.software.known_faults import (
     FAULTS,
     LOOKED_AT,

@@ -19,3 +19,10 @@ NEVER_LOADED_IN = ("3.9.0", "3.9.1")
 batch in that topic is what 3.9.2 and Kafka 4 leave (KAFKA-17076): the cleaner of 3.9.0 and 3.9.1 keeps an empty batch
 of a producer's alone, and these records have none (``LogCleaner``, ``BatchRetention``). All are loaded by one thread.
 """
+FALSE_BREACH = (
+    "KAFKA-20732",
+    "after a leader change retention by size deletes data that should stay, where retention.bytes is not -1",
+)
+"""With tiered storage. ``RemoteLogManager`` counts a new leader's whole local log as not copied until the tasks that
+run beside it have learnt what was.
+"""

@@ -1,4 +1,4 @@
-"""Faults of Kafka 3.9.0 and 3.9.1 that a migration may meet, and which later 3.9 mends each. Pure.
+"""Faults of Kafka 3.9.0 to 3.9.2 that a migration may meet, and which later 3.9 mends each, if one does. Pure.
 
 A release has a fault where the class that the mend changed is still the former one in its jars (3.9.0, 3.9.1 and 3.9.2
 were compared). Faults that 3.9.0 mends are not here: no older release can be migrated (``KRB-PRE-010``).
@@ -6,25 +6,53 @@ were compared). Faults that 3.9.0 mends are not here: no older release can be mi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NEVER_LOADED, NO_PRODUCER_IDS
+from kraft_runbook.cluster.fault_uses import Use
+from kraft_runbook.cluster.faults_in_both import FALSE_BREACH, MISSED_HEARTBEATS, NEVER_LOADED, NO_PRODUCER_IDS
 from kraft_runbook.cluster.kafka_version import KafkaVersion
+
+LOOKED_AT = 2
+"""The last number of the last release of 3.9 that was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class OldFault:
-    """``what``: what happens. ``mended``: the first 3.9 without it, by its last number; all before have it."""
+    """``what``: what happens. ``mended``: the first 3.9 without it, by its last number, and all before have it; None:
+    no 3.9 that was looked at is without it. ``only_with``: without it the fault can't show. ``avoided_by``: how to run
+    with a fault that no 3.9 mends.
+    """
 
     issue: str
     what: str
-    mended: int
+    mended: int | None
+    only_with: Use | None = None
+    avoided_by: str = ""
 
     def __str__(self) -> str:
-        return f"{self.issue} ({self.what})"
+        return f"{self.issue} ({self.what}{', in every 3.9' if self.mended is None else ''})"
+
+    @property
+    def can_be_avoided(self) -> bool:
+        return self.mended is not None or bool(self.avoided_by)
+
+    def is_in(self, version: KafkaVersion) -> bool:
+        """Whether this release of Apache Kafka has it."""
+        before = LOOKED_AT + 1 if self.mended is None else self.mended
+        return version.release == (3, 9) and version.patch is not None and version.patch < before
 
 
 FAULTS = (
+    # RemoteLogManager.RLMExpirationTask
+    OldFault(
+        *FALSE_BREACH,
+        None,
+        only_with=Use.TIERED_STORAGE,
+        avoided_by="before you begin set retention.bytes=-1 on every topic with remote.storage.enable=true, and"
+        " local.retention.bytes to what retention.bytes was where it is -2 (its default: what retention.bytes says)."
+        " Set them back once the brokers run Kafka 4.4.0, the first without it",
+    ),
     # KafkaZkClient, ZkSecurityMigrator
     OldFault(
         "KAFKA-19480",
@@ -55,7 +83,6 @@ FAULTS = (
 """Worst first."""
 
 
-def faults_of(version: KafkaVersion) -> tuple[OldFault, ...]:
-    """Those of a release of Apache Kafka 3.9; none of any other."""
-    patch = version.patch
-    return tuple(each for each in FAULTS if version.release == (3, 9) and patch is not None and patch < each.mended)
+def faults_of(version: KafkaVersion, unused: Collection[Use] = ()) -> tuple[OldFault, ...]:
+    """Those of a release of Apache Kafka 3.9 that can show in a cluster without what is ``unused``; none of any other."""
+    return tuple(each for each in FAULTS if each.is_in(version) and each.only_with not in unused)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.faults_in_both import MISSED_HEARTBEATS, NO_PRODUCER_IDS
+from kraft_runbook.cluster.faults_in_both import FALSE_BREACH, MISSED_HEARTBEATS, NO_PRODUCER_IDS
 from kraft_runbook.cluster.kafka_version import KafkaVersion
-from kraft_runbook.software.fault_uses import Use
+from kraft_runbook.cluster.fault_uses import Use
 
 LOOKED_AT: Mapping[str, int] = {"4.0": 2, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 0}
 """The last release of each minor version that was looked at."""
@@ -114,8 +114,7 @@ FAULTS = (
     ),
     KnownFault("KAFKA-18991", "a follower may cut off committed records", {"4.0": (0, 1)}),
     KnownFault(
-        "KAFKA-20732",
-        "retention by size deletes data that should stay, where retention.bytes is not -1",
+        *FALSE_BREACH,
         {"4.0": (0, None), "4.1": (0, None), "4.2": (0, None), "4.3": (0, None)},
         only_with=Use.TIERED_STORAGE,
     ),

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.software.checklist import CHECKS, both
-from kraft_runbook.software.fault_uses import Use, unused
+from kraft_runbook.cluster.fault_uses import Use, unused
 from kraft_runbook.software.known_faults import KnownFault, better_patch, faults_of, was_looked_at
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate

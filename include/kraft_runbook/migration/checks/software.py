@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.fault_uses import unused
 from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -17,6 +18,8 @@ from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.host_checks import HOST_CHECKS, JAVA_WANTED, hosts_with_java
 from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read
 from kraft_runbook.runbook.versions import name_versions, version_parts
+
+NEWER = "upgrade every broker to 3.9.2 before you begin"
 
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-012"], stages=UNTIL_FINALIZED)
 CHECKS.take(*HOST_CHECKS.of("KRB-PRE-015", "KRB-PRE-018"))
@@ -59,29 +62,40 @@ def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec
     return passed(told) if release_of(spec.kafka.version) == (3, 9) else failed(f"{told}; the migration runs on 3.9")
 
 
-@check("KRB-PRE-011", severity=WARNING, fix="upgrade every broker to 3.9.2 before you begin", stages=BEFORE_THE_COPY)
-def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every broker runs Kafka 3.9.2 or a later 3.9.
+@check("KRB-PRE-011", severity=WARNING, fix=NEWER, stages=BEFORE_THE_COPY)
+def brokers_have_no_fault_that_can_be_avoided(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker runs a Kafka 3.9 with a known fault that can be avoided.
 
-    3.9.0 and 3.9.1 have faults that a migration may meet and 3.9.2 mends. Those of the release that runs are named.
+    3.9.0 and 3.9.1 have faults that a migration may meet and 3.9.2 mends. Of those that no 3.9 mends one loses data with
+    tiered storage, and has a way around it. The faults of the release that runs are named.
     """
     read, unread = broker_versions(seen)
     found = {i: KafkaVersion.of(v) for i, v in read.items()}
     theirs = sorted({v.text for v in found.values() if v.is_confluents})
     if theirs:
         unread = [*unread, f"which bugs {', '.join(theirs)} has left is told by Confluent's release notes alone"]
-    old: dict[KafkaVersion, list[int]] = {}
+    without = unused(seen, spec)
+    running: dict[KafkaVersion, list[int]] = {}
     for broker, version in found.items():
-        if faults_of(version):
-            old.setdefault(version, []).append(broker)
-    return settle(
+        running.setdefault(version, []).append(broker)
+    faults = {v: faults_of(v, without) for v in running}
+    avoided = {v: [each for each in faults[v] if each.can_be_avoided] for v in running}
+    if not any(avoided.values()):
+        kept = sorted({str(each) for of in faults.values() for each in of})
+        return settle((), unread, f"{name_versions(read)}{', which has ' if kept else ''}{', '.join(kept)}")
+    wrong = settle(
         [
-            f"{nodes('broker', ids, 'runs')} Kafka {v.text}, which has {', '.join(map(str, faults_of(v)))}"
-            for v, ids in old.items()
+            f"{nodes('broker', ids, 'runs')} Kafka {v.text}, which has {', '.join(map(str, faults[v]))}"
+            for v, ids in running.items()
+            if avoided[v]
         ],
         unread,
-        name_versions(read),
+        "",
     )
+    every = [each for of in avoided.values() for each in of]
+    newer = [NEWER] if any(each.mended is not None for each in every) else []
+    around = dict.fromkeys(f"{each.issue}: {each.avoided_by}" for each in every if each.mended is None)
+    return failed(wrong.evidence, ". ".join([*newer, *around]))
 
 
 @check(

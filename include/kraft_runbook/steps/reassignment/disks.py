@@ -32,7 +32,7 @@ from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks, 
 from kraft_runbook.reassignment.hours import shown_hours
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
-from kraft_runbook.software.fault_uses import Use
+from kraft_runbook.cluster.fault_uses import Use
 from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.reassignment.ending import PLANNED, has_started, leave_with_nothing_to_do
