@@ -14,7 +14,7 @@ from kraft_runbook.migration.faults_of_3_9 import FAULTS, faults_of
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.software import known_faults
 
-OF_BOTH = {"KAFKA-19480", "KAFKA-19294", "KAFKA-19990", "KAFKA-19411", "KAFKA-19026", "KAFKA-17941"}
+OF_BOTH = {"KAFKA-19480", "KAFKA-19294", "KAFKA-19990", "KAFKA-19411", "KAFKA-19026", "KAFKA-17941", "KAFKA-17076"}
 OF_3_9_0 = {"KAFKA-18723", "KAFKA-18844", "KAFKA-18281"}
 OF_EACH = {"KAFKA-20732"}
 

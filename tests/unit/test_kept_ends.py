@@ -82,13 +82,13 @@ KEPT = ends({"t": ("T", {0: 10, 1: 0, 2: 5}), "u": ("U", {0: 7})})
 def test_what_is_lost_deleted_begun_anew_or_unread_is_told_apart(
     now: LogEnds, severity: Severity, verdict: Verdict, told: str
 ) -> None:
-    result = judged(KEPT, now, "/state/log_ends/lab", "abc")
+    result = judged(KEPT, now, "/state/log_ends/lab", "abc", version="3.9.2")
     assert (result.code, result.severity, result.verdict) == (CODE, severity, verdict), result.evidence
     assert told in result.evidence
     assert "2026-01-02 at 03:04:05 UTC in /state/log_ends/lab, SHA-256 abc" in result.evidence
     if verdict is Verdict.FAIL and severity is Severity.BLOCKING:
-        assert "remove /state/log_ends/lab and clear this task" in result.fix
-    assert not judged(KEPT, now, "f", "abc", blocking=False).blocks
+        assert "remove /state/log_ends/lab and clear this task" in result.fix and "KAFKA-17076" not in result.fix
+    assert not judged(KEPT, now, "f", "abc", version="3.9.2", blocking=False).blocks
 
 
 def left_of(topic_id: str, name: str, *partitions: int | None, count: int = 0) -> GoneTopic:
@@ -103,21 +103,23 @@ def test_what_was_set_aside_of_a_topic_that_is_gone_is_named_beside_its_end(bloc
     """
     now = ends({"t": ("T", {0: 10, 1: 0, 2: 5})})
     old = (left_of("OLD", "u", 0), left_of("T", "t", 0), left_of("", "other", 0))
-    assert judged(KEPT, now, "file", "sum", blocking=blocking, gone=old).verdict is Verdict.PASS
-    found = judged(KEPT, now, "file", "sum", blocking=blocking, gone=(*old, left_of("U", "u", 0, 4, count=9)))
+    assert judged(KEPT, now, "file", "sum", version="3.9.2", blocking=blocking, gone=old).verdict is Verdict.PASS
+    found = judged(
+        KEPT, now, "file", "sum", version="3.9.2", blocking=blocking, gone=(*old, left_of("U", "u", 0, 4, count=9))
+    )
     assert (found.severity, found.verdict) == (Severity.WARNING, Verdict.FAIL)
     assert found.evidence.startswith(
         "-stray directories of topics that were there before the copy and are gone: 9: broker 2: /d/u-0.ab-stray"
         " (u-0 ended at 7), broker 2: /d/u-4.ab-stray, …; 3 partitions end where they ended or later"
     )
     assert found.fix.startswith("delete no -stray directory yet")
-    nameless = judged(KEPT, now, "file", "sum", gone=(left_of("", "u", None),))
+    nameless = judged(KEPT, now, "file", "sum", version="3.9.2", gone=(left_of("", "u", None),))
     assert "1: broker 2: /d/u-None.ab-stray; 3 partitions" in nameless.evidence
 
 
 def test_a_topic_that_began_anew_and_one_that_was_set_aside_are_both_told() -> None:
     now = ends({"t": ("T2", {0: 0})})
-    found = judged(KEPT, now, "file", "sum", gone=(left_of("U", "u", 0),))
+    found = judged(KEPT, now, "file", "sum", version="3.9.2", gone=(left_of("U", "u", 0),))
     assert "deleted and made again, under another id: 1: t (id T, now T2); -stray directories of" in found.evidence
     assert found.fix.startswith("ask the owners of these topics") and "delete no -stray directory" in found.fix
 
@@ -181,6 +183,15 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path / "log_ends" / "lab")
+
+
+@pytest.mark.parametrize("version", ["3.9.0", "3.9.1"])
+def test_a_fault_of_the_release_that_runs_is_named_beside_a_loss(version: str) -> None:
+    lower = ends({"t": ("T", {0: 9, 1: 0, 2: 5}), "u": ("U", {0: 7})})
+    found = judged(KEPT, lower, "file", "sum", version=version)
+    assert found.blocks and found.fix.startswith("records are lost, or about to be: restart nothing more")
+    assert f"a compacted partition of which a replica was copied anew: Kafka {version} has KAFKA-17076" in found.fix
+    assert "remove file and clear this task" in found.fix
 
 
 LATER = ends({"t": ("T", {0: 20, 1: 3, 2: 5}), "u": ("U", {0: 7})})

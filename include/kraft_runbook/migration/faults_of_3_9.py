@@ -43,6 +43,15 @@ class OldFault:
         return version.release == (3, 9) and version.patch is not None and version.patch < before
 
 
+LOWER_END = OldFault(
+    "KAFKA-17076",
+    "a replica of a compacted partition that is copied anew may end before the others, and gives offsets again that"
+    " are taken once it leads",
+    2,
+)
+"""The cleaner drops the last batches, and a leader takes a follower that gets an empty answer as being at its own end
+(``LogCleaner``, ``LocalLog.read``).
+"""
 FAULTS = (
     # RemoteLogManager.RLMExpirationTask
     OldFault(
@@ -53,6 +62,8 @@ FAULTS = (
         " local.retention.bytes to what retention.bytes was where it is -2 (its default: what retention.bytes says)."
         " Set them back once the brokers run Kafka 4.4.0, the first without it",
     ),
+    # LogCleaner
+    LOWER_END,
     # KafkaZkClient, ZkSecurityMigrator
     OldFault(
         "KAFKA-19480",

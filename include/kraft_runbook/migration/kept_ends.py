@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic
+from kraft_runbook.migration.faults_of_3_9 import LOWER_END
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict, sample
 
 CODE = "KRB-GATE-013"
@@ -108,10 +110,17 @@ def none_kept(why: str, fix: str, *, blocking: bool) -> CheckResult:
 
 
 def judged(
-    kept: LogEnds, now: LogEnds, where: str, digest: str, *, blocking: bool = True, gone: Iterable[GoneTopic] = ()
+    kept: LogEnds,
+    now: LogEnds,
+    where: str,
+    digest: str,
+    *,
+    version: str,
+    blocking: bool = True,
+    gone: Iterable[GoneTopic] = (),
 ) -> CheckResult:
-    """The answer of a gate that compares. ``where``: the file they are kept in. ``blocking``: False where an obstacle
-    must not prevent the gate's step (a rollback). ``gone``: as in ``compared``.
+    """The answer of a gate that compares. ``where``: the file they are kept in. ``version``: of the Kafka that runs.
+    ``blocking``: False where an obstacle must not prevent the gate's step (a rollback). ``gone``: as in ``compared``.
     """
     severity = Severity.BLOCKING if blocking else Severity.WARNING
     since = f"kept on {kept.read_at:%Y-%m-%d at %H:%M:%S} UTC in {where}, SHA-256 {digest}"
@@ -125,7 +134,7 @@ def judged(
     found = compared(kept, now, gone)
     if found.lower:
         told = f"{sample(found.lower)} ({since})" + (f"; not read: {sample(found.unread)}" if found.unread else "")
-        return _result(severity, Verdict.FAIL, told, f"{_LOST}. {_remove(where)}")
+        return _result(severity, Verdict.FAIL, told, f"{_LOST}. {_known(version)}{_remove(where)}")
     if found.unread:
         return _result(severity, Verdict.UNKNOWN, f"{sample(found.unread)} ({since})", _READABLE)
     fine = (
@@ -165,6 +174,16 @@ _READABLE = (
     "bring these partitions' leaders back, allow this tool's identity Describe on all topics (kafka-acls --topic '*'),"
     " and clear this task"
 )
+
+
+def _known(version: str) -> str:
+    """What else it may be in that Kafka."""
+    if not LOWER_END.is_in(KafkaVersion.of(version)):
+        return ""
+    return (
+        f"Or, of a compacted partition of which a replica was copied anew: Kafka {version} has {LOWER_END.issue}. That"
+        " replica leads then, lacks no record and gives offsets again: let another one lead it. "
+    )
 
 
 def _remove(where: str) -> str:

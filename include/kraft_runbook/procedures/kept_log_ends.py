@@ -83,7 +83,8 @@ def check_log_ends(
         time.sleep(apart)
         now = read(spec, secrets=secrets, also=ends.topics)
     gone = replicas.gone if was_read(replicas) else ()
-    return kept_ends.judged(ends, now, str(file), digest, blocking=blocking, gone=gone)
+    version = spec.kafka.version
+    return kept_ends.judged(ends, now, str(file), digest, version=version, blocking=blocking, gone=gone)
 
 
 def _keep(file: Path, ends: LogEnds, phase: Phase, tell: Callable[[str], object]) -> CheckResult:
