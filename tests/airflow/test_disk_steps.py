@@ -279,7 +279,8 @@ def test_a_throttle_that_was_put_back_after_a_failure_is_set_again_before_the_ne
     [
         ("4.1.1", ["broker 1 runs a release with a known fault: KAFKA-19571: a log directory may go offline"]),
         ("4.1.2", []),
-        ("3.9.2", ["whether broker 1 runs a release with a fault in such moves is not known"]),
+        ("3.9.2", ["broker 1 runs a release with a known fault: KAFKA-19571 (a log directory may go offline"]),
+        ("3.9.3", ["whether broker 1 runs a release with a fault in such moves is not known"]),
         (Unread("no metrics"), ["whether broker 1 runs a release with a fault in such moves is not known"]),
     ],
 )

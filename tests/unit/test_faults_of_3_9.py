@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from observations import SPEC, broker, observation
 
-from kraft_runbook.cluster.faults_in_both import FALSE_BREACH, MISSED_HEARTBEATS, NEVER_LOADED_IN, NO_PRODUCER_IDS
+from kraft_runbook.cluster.faults_in_both import NEVER_LOADED_IN
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -14,9 +14,18 @@ from kraft_runbook.migration.faults_of_3_9 import FAULTS, faults_of
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.software import known_faults
 
-OF_BOTH = {"KAFKA-19480", "KAFKA-19294", "KAFKA-19990", "KAFKA-19411", "KAFKA-19026", "KAFKA-17941", "KAFKA-17076"}
-OF_3_9_0 = {"KAFKA-18723", "KAFKA-18844", "KAFKA-18281"}
-OF_EACH = {"KAFKA-20732"}
+OF_BOTH = {
+    "KAFKA-19480",
+    "KAFKA-19294",
+    "KAFKA-19990",
+    "KAFKA-19411",
+    "KAFKA-19026",
+    "KAFKA-17941",
+    "KAFKA-17076",
+    "KAFKA-19390",
+}
+OF_3_9_0 = {"KAFKA-18991", "KAFKA-18723", "KAFKA-18844", "KAFKA-18281"}
+OF_EACH = {"KAFKA-20732", "KAFKA-19407", "KAFKA-19571"}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +68,8 @@ def test_what_no_3_9_mends_is_told_with_a_way_around_it_where_the_cluster_uses_w
     assert "brokers 1, 2, 3 run Kafka 3.9.2, which has KAFKA-20732 (" in found.evidence
     assert found.fix.startswith("KAFKA-20732: before you begin set retention.bytes=-1 on every topic")
     plain = check.run(seen, SPEC)
-    assert plain.verdict is Verdict.PASS and "20732" not in plain.evidence
+    assert plain.verdict is Verdict.PASS and "20732" not in plain.evidence and "19571" not in plain.evidence
+    assert "Kafka 3.9.2, which has KAFKA-19407 (" in plain.evidence and "restarted, in every 3.9)" in plain.evidence
     old = check.run(broker(2, software_version="3.9.1")(seen), tiered())
     assert old.fix.startswith("upgrade every broker to 3.9.2 before you begin. KAFKA-20732: ")
     assert "20732" not in check.run(broker(2, software_version="3.9.1")(seen), SPEC).fix
@@ -73,5 +83,5 @@ def test_what_is_never_loaded_is_so_in_each_release_that_the_way_back_is_warned_
 def test_a_fault_that_kafka_4_has_too_is_described_once() -> None:
     later = {each.issue: each.what for each in known_faults.FAULTS}
     both = [each for each in FAULTS if each.issue in later]
-    assert {each.issue for each in both} == {issue for issue, _ in (FALSE_BREACH, MISSED_HEARTBEATS, NO_PRODUCER_IDS)}
+    assert {each.issue for each in both} > {"KAFKA-18991", "KAFKA-18723", "KAFKA-19407", "KAFKA-19390", "KAFKA-19571"}
     assert all(each.what is later[each.issue] for each in both)

@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from observations import SPEC, Spoil, a_controller, broker, observation, with_quorum
 
+from kraft_runbook.cluster.fault_uses import Use, unused
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import Voter
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind, Software
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
-from kraft_runbook.cluster.fault_uses import Use, unused
 from kraft_runbook.software.known_faults import (
     FAULTS,
     LOOKED_AT,
@@ -51,8 +51,8 @@ def told(spec: ClusterSpec) -> CheckResult:
 @pytest.mark.parametrize(
     ("version", "has", "has_not"),
     [
-        ("4.0.0", {"KAFKA-18991", "KAFKA-19367"}, {"KAFKA-20115", "KAFKA-20845"}),
-        ("4.0.2", {"KAFKA-20634", "KAFKA-20845"}, {"KAFKA-18991", "KAFKA-19862", "KAFKA-20115"}),
+        ("4.0.0", {"KAFKA-18991", "KAFKA-18723", "KAFKA-19367"}, {"KAFKA-20115", "KAFKA-20845"}),
+        ("4.0.2", {"KAFKA-20634", "KAFKA-20845"}, {"KAFKA-18991", "KAFKA-18723", "KAFKA-19862", "KAFKA-20115"}),
         ("4.1.1", {"KAFKA-19862", "KAFKA-20115"}, {"KAFKA-19760", "KAFKA-20322"}),
         ("4.2.0", {"KAFKA-20322", "KAFKA-20505"}, {"KAFKA-19862"}),
         ("4.3.1", {"KAFKA-20845", "KAFKA-20732"}, {"KAFKA-20634"}),
@@ -84,7 +84,7 @@ def test_the_way_out_names_the_patch_that_mends_most() -> None:
     left = len(issues("4.1.1", unused(SEEN, SPEC)) & issues("4.1.2"))
     assert found.verdict is Verdict.FAIL and f"Kafka 4.1.1 has {count}: KAFKA-" in found.evidence
     assert f"Kafka 4.1.2 mends {count - left} of {count}" in found.fix
-    assert "mends 10 of 14, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
+    assert "mends 11 of 15, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
     assert "no later 4.1 was out that mends one" in judged("KRB-UPG-023", "4.1.2").fix
 
 

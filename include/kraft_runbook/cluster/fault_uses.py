@@ -28,8 +28,8 @@ class Use(StrEnum):
 
 
 def unused(seen: ClusterObservation, spec: ClusterSpec) -> frozenset[Use]:
-    """Those that no broker's configuration has, as the cluster file renders it in KRaft mode; and a dynamic quorum, where the cluster file has
-    none and none was seen.
+    """Those that no broker's configuration has, as the cluster file renders it in KRaft mode; and a dynamic quorum,
+    where the cluster file has none and none was seen.
     """
     files = [broker_properties(spec, each, BrokerMode.KRAFT) for each in spec.brokers]
     used = {

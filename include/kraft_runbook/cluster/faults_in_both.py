@@ -9,6 +9,20 @@ NO_PRODUCER_IDS = (
     "KAFKA-19990",
     "after one refusal by a controller a broker never asks for producer ids again, until it is restarted",
 )
+CUT_OFF = ("KAFKA-18991", "a follower may cut off committed records")
+NOT_VALID = ("KAFKA-18723", "a follower, or a controller, may take records from an answer that are not valid")
+TIME_INDEX = (
+    "KAFKA-19407",
+    "a race at a time index stops the replication of a partition to a broker, until that broker is restarted",
+)
+LEAKED_MAPS = (
+    "KAFKA-19390",
+    "memory maps of indexes leak until vm.max_map_count ends the broker (Linux, many segments)",
+)
+OFFLINE_DIRECTORY = (
+    "KAFKA-19571",
+    "a log directory may go offline after a replica was moved between directories of one broker",
+)
 NEVER_LOADED = (
     "KAFKA-17941",
     "where a release from 3.9.2 on compacted a __transaction_state partition it may be loaded for ever: its"

@@ -10,7 +10,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.fault_uses import Use
-from kraft_runbook.cluster.faults_in_both import FALSE_BREACH, MISSED_HEARTBEATS, NEVER_LOADED, NO_PRODUCER_IDS
+from kraft_runbook.cluster.faults_in_both import (
+    CUT_OFF,
+    FALSE_BREACH,
+    LEAKED_MAPS,
+    MISSED_HEARTBEATS,
+    NEVER_LOADED,
+    NO_PRODUCER_IDS,
+    NOT_VALID,
+    OFFLINE_DIRECTORY,
+    TIME_INDEX,
+)
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 
 LOOKED_AT = 2
@@ -53,6 +63,8 @@ LOWER_END = OldFault(
 (``LogCleaner``, ``LocalLog.read``).
 """
 FAULTS = (
+    # AbstractFetcherThread
+    OldFault(*CUT_OFF, 1),
     # RemoteLogManager.RLMExpirationTask
     OldFault(
         *FALSE_BREACH,
@@ -75,7 +87,11 @@ FAULTS = (
     # RPCProducerIdManager
     OldFault(*NO_PRODUCER_IDS, 2),
     # AbstractFetcherThread, KafkaRaftClient
-    OldFault("KAFKA-18723", "a follower, or a controller, may take records from an answer that are not valid", 1),
+    OldFault(*NOT_VALID, 1),
+    # LogSegment
+    OldFault(*TIME_INDEX, None),
+    # AbstractIndex
+    OldFault(*LEAKED_MAPS, 2),
     # QuorumController.registerBroker
     OldFault("KAFKA-18844", "a broker's registration may be judged by feature levels that are out of date", 1),
     # KafkaConfig
@@ -88,6 +104,8 @@ FAULTS = (
         "an AlterConfigPolicy can't be asked as KRaft mode asks it (KRB-PRE-093)",
         2,
     ),
+    # LogManager
+    OldFault(*OFFLINE_DIRECTORY, None, only_with=Use.DIRECTORIES),
     # TransactionStateManager
     OldFault(*NEVER_LOADED, 2),
 )
@@ -95,5 +113,12 @@ FAULTS = (
 
 
 def faults_of(version: KafkaVersion, unused: Collection[Use] = ()) -> tuple[OldFault, ...]:
-    """Those of a release of Apache Kafka 3.9 that can show in a cluster without what is ``unused``; none of any other."""
+    """Those of a release of Apache Kafka 3.9 that can show in a cluster without what is ``unused``; of any other
+    none.
+    """
     return tuple(each for each in FAULTS if each.is_in(version) and each.only_with not in unused)
+
+
+def was_looked_at(version: KafkaVersion) -> bool:
+    """Whether the list is of this release: one of Apache Kafka 3.9 that was out when the list was made."""
+    return version.release == (3, 9) and version.patch is not None and version.patch <= LOOKED_AT

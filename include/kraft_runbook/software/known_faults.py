@@ -11,9 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.faults_in_both import FALSE_BREACH, MISSED_HEARTBEATS, NO_PRODUCER_IDS
-from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.fault_uses import Use
+from kraft_runbook.cluster.faults_in_both import (
+    CUT_OFF,
+    FALSE_BREACH,
+    LEAKED_MAPS,
+    MISSED_HEARTBEATS,
+    NO_PRODUCER_IDS,
+    NOT_VALID,
+    OFFLINE_DIRECTORY,
+    TIME_INDEX,
+)
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 
 LOOKED_AT: Mapping[str, int] = {"4.0": 2, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 0}
 """The last release of each minor version that was looked at."""
@@ -112,7 +121,8 @@ FAULTS = (
         "clients that ask JoinGroup 0 or 1 are refused, so their groups stop (some in Go, Elixir, Erlang)",
         {"4.0": (0, 1)},
     ),
-    KnownFault("KAFKA-18991", "a follower may cut off committed records", {"4.0": (0, 1)}),
+    KnownFault(*CUT_OFF, {"4.0": (0, 1)}),
+    KnownFault(*NOT_VALID, {"4.0": (0, 1)}),
     KnownFault(
         *FALSE_BREACH,
         {"4.0": (0, None), "4.1": (0, None), "4.2": (0, None), "4.3": (0, None)},
@@ -131,17 +141,12 @@ FAULTS = (
         {"4.0": (0, None), "4.1": (0, None), "4.2": (0, 1)},
     ),
     KnownFault(
-        "KAFKA-19571",
-        "a log directory may go offline after a replica was moved between directories of one broker",
+        *OFFLINE_DIRECTORY,
         {"4.0": (0, 2), "4.1": (0, 2)},
         only_with=Use.DIRECTORIES,
     ),
-    KnownFault("KAFKA-19407", "a race at a time index stops the replication of a partition", {"4.0": (0, 1)}),
-    KnownFault(
-        "KAFKA-19390",
-        "memory maps of indexes leak until vm.max_map_count ends the broker (Linux, many segments)",
-        {"4.0": (0, 2), "4.1": (0, 1)},
-    ),
+    KnownFault(*TIME_INDEX, {"4.0": (0, 1)}),
+    KnownFault(*LEAKED_MAPS, {"4.0": (0, 2), "4.1": (0, 1)}),
     KnownFault(*MISSED_HEARTBEATS, {"4.0": (0, 1)}),
     KnownFault(
         "KAFKA-19383",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kraft_runbook.cluster.fault_uses import Use, unused
 from kraft_runbook.cluster.faults_in_both import NEVER_LOADED, NEVER_LOADED_IN
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.software.checklist import CHECKS, both
-from kraft_runbook.cluster.fault_uses import Use, unused
 from kraft_runbook.software.known_faults import KnownFault, better_patch, faults_of, was_looked_at
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate

@@ -66,8 +66,8 @@ def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec
 def brokers_have_no_fault_that_can_be_avoided(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker runs a Kafka 3.9 with a known fault that can be avoided.
 
-    3.9.0 and 3.9.1 have faults that a migration may meet and 3.9.2 mends. Of those that no 3.9 mends one loses data with
-    tiered storage, and has a way around it. The faults of the release that runs are named.
+    3.9.0 and 3.9.1 have faults that a migration may meet and 3.9.2 mends. Of those that no 3.9 mends one loses data
+    with tiered storage, and has a way around it. The faults of the release that runs are named.
     """
     read, unread = broker_versions(seen)
     found = {i: KafkaVersion.of(v) for i, v in read.items()}

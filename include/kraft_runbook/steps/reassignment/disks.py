@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.fault_uses import Use
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -15,6 +16,7 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Begins, Moves, of_kind
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
+from kraft_runbook.migration import faults_of_3_9
 from kraft_runbook.procedures.move_between_disks import copy_settings, held_by, look_at_disks
 from kraft_runbook.reassignment.disk_goals import (
     DiskGoal,
@@ -32,7 +34,6 @@ from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks, 
 from kraft_runbook.reassignment.hours import shown_hours
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
-from kraft_runbook.cluster.fault_uses import Use
 from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.reassignment.ending import PLANNED, has_started, leave_with_nothing_to_do
@@ -146,11 +147,12 @@ def known_faults(seen: ClusterObservation, brokers: Collection[int]) -> Iterator
     not known, or is not in the list of faults (docs/known-faults.md), is named too.
     """
     versions = {b: found for b in brokers if b in seen.brokers and was_read(found := seen.brokers[b].software_version)}
-    for fault in FAULTS:
+    for fault in (*faults_of_3_9.FAULTS, *FAULTS):
         having = [b for b, version in versions.items() if fault.is_in(KafkaVersion.of(version))]
         if having and fault.only_with is Use.DIRECTORIES:
             yield f"{nodes('broker', having, 'runs')} a release with a known fault: {fault}"
-    unknown = [b for b in brokers if b not in versions or not was_looked_at(KafkaVersion.of(versions[b]))]
+    lists = (faults_of_3_9.was_looked_at, was_looked_at)
+    unknown = [b for b in brokers if b not in versions or not any(of(KafkaVersion.of(versions[b])) for of in lists)]
     if unknown:
         yield f"whether {nodes('broker', unknown, 'runs')} a release with a fault in such moves is not known"
 
