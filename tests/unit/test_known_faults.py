@@ -51,8 +51,16 @@ def told(spec: ClusterSpec) -> CheckResult:
 @pytest.mark.parametrize(
     ("version", "has", "has_not"),
     [
+        ("4.0.0", {"KAFKA-19163", "KAFKA-19427", "KAFKA-19221", "KAFKA-19690"}, {"KAFKA-20322"}),
+        ("4.0.1", {"KAFKA-19690"}, {"KAFKA-19163", "KAFKA-19427", "KAFKA-19221"}),
+        ("4.1.0", {"KAFKA-19690"}, {"KAFKA-19221"}),
+        ("4.1.1", {"KAFKA-19862"}, {"KAFKA-19690"}),
         ("4.0.0", {"KAFKA-18991", "KAFKA-18723", "KAFKA-19367"}, {"KAFKA-20115", "KAFKA-20845"}),
-        ("4.0.2", {"KAFKA-20634", "KAFKA-20845"}, {"KAFKA-18991", "KAFKA-18723", "KAFKA-19862", "KAFKA-20115"}),
+        (
+            "4.0.2",
+            {"KAFKA-20634", "KAFKA-20845"},
+            {"KAFKA-19690", "KAFKA-18991", "KAFKA-18723", "KAFKA-19862", "KAFKA-20115"},
+        ),
         ("4.1.1", {"KAFKA-19862", "KAFKA-20115"}, {"KAFKA-19760", "KAFKA-20322"}),
         ("4.2.0", {"KAFKA-20322", "KAFKA-20505"}, {"KAFKA-19862"}),
         ("4.3.1", {"KAFKA-20845", "KAFKA-20732"}, {"KAFKA-20634"}),
@@ -84,7 +92,7 @@ def test_the_way_out_names_the_patch_that_mends_most() -> None:
     left = len(issues("4.1.1", unused(SEEN, SPEC)) & issues("4.1.2"))
     assert found.verdict is Verdict.FAIL and f"Kafka 4.1.1 has {count}: KAFKA-" in found.evidence
     assert f"Kafka 4.1.2 mends {count - left} of {count}" in found.fix
-    assert "mends 11 of 15, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
+    assert "mends 15 of 19, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
     assert "no later 4.1 was out that mends one" in judged("KRB-UPG-023", "4.1.2").fix
 
 

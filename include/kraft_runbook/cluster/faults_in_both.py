@@ -15,6 +15,16 @@ TIME_INDEX = (
     "KAFKA-19407",
     "a race at a time index stops the replication of a partition to a broker, until that broker is restarted",
 )
+LATE_EPOCH = (
+    "KAFKA-19690",
+    "a transactional producer that stalled beyond its transaction's timeout is refused for good (INVALID_TXN_STATE),"
+    " and a Streams application ends by it",
+)
+HIDDEN_CLOSE = (
+    "KAFKA-19221",
+    "a stop that looks clean hides that an index could not be closed, and later segments of that partition may not be"
+    " rolled or compacted",
+)
 LEAKED_MAPS = (
     "KAFKA-19390",
     "memory maps of indexes leak until vm.max_map_count ends the broker (Linux, many segments)",

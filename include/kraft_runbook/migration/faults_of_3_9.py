@@ -13,6 +13,8 @@ from kraft_runbook.cluster.fault_uses import Use
 from kraft_runbook.cluster.faults_in_both import (
     CUT_OFF,
     FALSE_BREACH,
+    HIDDEN_CLOSE,
+    LATE_EPOCH,
     LEAKED_MAPS,
     MISSED_HEARTBEATS,
     NEVER_LOADED,
@@ -88,8 +90,14 @@ FAULTS = (
     OldFault(*NO_PRODUCER_IDS, 2),
     # AbstractFetcherThread, KafkaRaftClient
     OldFault(*NOT_VALID, 1),
+    # GroupMetadataManager
+    OldFault("KAFKA-17507", "offsets that a transaction committed may not be seen", 1),
     # LogSegment
     OldFault(*TIME_INDEX, None),
+    # UnifiedLog
+    OldFault(*LATE_EPOCH, 2),
+    # LogSegment
+    OldFault(*HIDDEN_CLOSE, None),
     # AbstractIndex
     OldFault(*LEAKED_MAPS, 2),
     # QuorumController.registerBroker

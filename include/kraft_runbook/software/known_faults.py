@@ -15,6 +15,8 @@ from kraft_runbook.cluster.fault_uses import Use
 from kraft_runbook.cluster.faults_in_both import (
     CUT_OFF,
     FALSE_BREACH,
+    HIDDEN_CLOSE,
+    LATE_EPOCH,
     LEAKED_MAPS,
     MISSED_HEARTBEATS,
     NO_PRODUCER_IDS,
@@ -100,6 +102,17 @@ FAULTS = (
         {"4.0": (0, 2), "4.1": (0, 1)},
     ),
     KnownFault(
+        "KAFKA-19163",
+        "the expiry of offsets may delete a group whose offsets are part of a transaction that has not ended",
+        {"4.0": (0, 1)},
+    ),
+    KnownFault(
+        "KAFKA-19427",
+        "each __consumer_offsets partition that a broker leads keeps a buffer of its max.message.bytes in the heap",
+        {"4.0": (0, 1)},
+    ),
+    KnownFault(*LATE_EPOCH, {"4.0": (0, 2), "4.1": (0, 1)}),
+    KnownFault(
         "KAFKA-20254",
         "a __consumer_offsets partition may not load once a Streams application went from a classic to a streams group",
         {"4.1": (0, None), "4.2": (0, 1)},
@@ -146,6 +159,7 @@ FAULTS = (
         only_with=Use.DIRECTORIES,
     ),
     KnownFault(*TIME_INDEX, {"4.0": (0, 1)}),
+    KnownFault(*HIDDEN_CLOSE, {"4.0": (0, 1)}),
     KnownFault(*LEAKED_MAPS, {"4.0": (0, 2), "4.1": (0, 1)}),
     KnownFault(*MISSED_HEARTBEATS, {"4.0": (0, 1)}),
     KnownFault(

@@ -81,7 +81,7 @@ def brokers_have_no_fault_that_can_be_avoided(seen: ClusterObservation, spec: Cl
     faults = {v: faults_of(v, without) for v in running}
     avoided = {v: [each for each in faults[v] if each.can_be_avoided] for v in running}
     if not any(avoided.values()):
-        kept = sorted({str(each) for of in faults.values() for each in of})
+        kept = dict.fromkeys(str(each) for of in faults.values() for each in of)
         return settle((), unread, f"{name_versions(read)}{', which has ' if kept else ''}{', '.join(kept)}")
     wrong = settle(
         [
