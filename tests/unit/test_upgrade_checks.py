@@ -27,6 +27,7 @@ from observations import (
     with_quorum,
 )
 
+from kraft_runbook.cluster.config_tables import topic_keys_judged
 from kraft_runbook.cluster.feature_levels import (
     FeatureObservation,
     LevelsInLog,
@@ -520,6 +521,54 @@ def test_what_a_roll_within_kafka_4_does_change_is_named(
 ) -> None:
     found = SOFTWARE.checks[code].run(*with_wrong(spoil, goes(version, target)))
     assert found.verdict is Verdict.FAIL and words in found.evidence, found
+
+
+@pytest.mark.parametrize(
+    ("target", "drops", "refuses"),
+    [
+        ("4.0.2", False, True),
+        ("4.1.2", False, True),
+        ("4.2.0", False, True),
+        ("4.2.1", True, False),
+        ("4.3.0", True, False),
+        ("4.4.1", True, False),
+        ("4.1.3", True, True),
+        ("8.1.0-ccs", True, True),
+        ("8.2.0-ccs", True, True),
+        ("8.3.0-ccs", True, False),
+    ],
+)
+def test_what_the_target_does_with_a_key_that_it_does_not_know_is_said(target: str, drops: bool, refuses: bool) -> None:
+    seen = held(topics={"message.format.version": Found(1, ("a",))})(cluster())
+    fix = SOFTWARE.checks["KRB-UPG-019"].run(seen, goes("3.9.2", target)).fix
+    assert (f"{target} drops these keys" in fix, f"{target} refuses every later change" in fix) == (drops, refuses)
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "target", "verdict", "words"),
+    [
+        ("max.decompressed.message.bytes", "3.9.2", "4.4.0", "FAIL", "3.9.2 refuses every later change"),
+        ("max.decompressed.message.bytes", "4.2.1", "4.2.2", "FAIL", "4.2.1 drops these keys"),
+        ("max.decompressed.message.bytes", "4.3.1", "4.4.0", "FAIL", "4.3.1 drops these keys"),
+        ("max.decompressed.message.bytes", "4.3.2", "4.4.0", "UNKNOWN", ""),
+        ("max.decompressed.message.bytes", "8.2.0-ccs", "8.4.0-ccs", "UNKNOWN", ""),
+        ("max.decompressed.message.bytes", "4.2.2", "4.4.0", "PASS", ""),
+        ("max.decompressed.message.bytes", "4.2.2", "4.3.1", "PASS", ""),
+        ("max.decompressed.message.bytes", "4.1.2", "4.2.1", "PASS", ""),
+        ("remote.copy.lag.ms", "4.2.2", "4.4.0", "FAIL", "4.2.2 drops these keys"),
+        ("remote.copy.lag.ms", "4.4.0", "4.5.0", "PASS", ""),
+        ("message.format.version", "3.9.2", "4.4.0", "PASS", ""),
+    ],
+)
+def test_before_the_way_back_a_key_that_only_the_target_knows_is_named(
+    key: str, before: str, target: str, verdict: str, words: str
+) -> None:
+    seen = held(topics={key: Found(2, ("a", "b"))})(cluster(ALL))
+    found = SOFTWARE.checks["KRB-UPG-029"].run(seen, goes(before, target))
+    assert found.verdict.value == verdict and not found.blocks and words in found.fix
+    assert verdict != "FAIL" or f"{key} of topics 2: a, b" in found.evidence
+    assert key in topic_keys_judged(), "it is looked for in the metadata log"
+    assert "KRB-UPG-029" not in {each.code for each in SOFTWARE.checks.applicable(Rolled.NEW, Gate.UP)}
 
 
 @pytest.mark.parametrize("target", ["4.3.2", "8.3.0-ccs"])

@@ -270,6 +270,52 @@ def config_table(version: str) -> ConfigTable | Unread:
     )
 
 
+_TOPICS_GAINED: Mapping[str, Mapping[str, int]] = {
+    "errors.deadletterqueue.group.enable": {"4.4": 0},
+    "max.decompressed.message.bytes": {"4.2": 2, "4.4": 0},
+    "remote.copy.lag.bytes": {"4.4": 0},
+    "remote.copy.lag.ms": {"4.4": 0},
+}
+"""Keys of topics that came with Kafka 4, by minor version the first release that has them (``TopicConfig`` of each
+release, without Kafka's internal ones).
+"""
+_DROPS_UNKNOWN: Mapping[str, int] = {"4.2": 1, "4.3": 0, "4.4": 0}
+"""By minor version the first release that reads over a topic's key that it does not know as it replays the metadata log
+(KAFKA-19851: ``SupportedConfigChecker`` is in its kafka-metadata).
+"""
+
+
+def lacks_topic_key(key: str, version: str) -> bool | None:
+    """Whether that Kafka does not know a key of topics that came with Kafka 4; None where that is not known."""
+    gained, kafka = _TOPICS_GAINED.get(key, {}), KafkaVersion.of(version)
+    if not gained:
+        return False
+    if kafka.minor in gained:
+        if kafka.patch is None:
+            return None if gained[kafka.minor] else False
+        return kafka.patch < gained[kafka.minor]
+    if key in _NOT_YET.get(kafka.minor, {}):
+        return True if kafka.patch is not None and kafka.patch <= _NOT_YET[kafka.minor][key] else None
+    return kafka.release < max(map(release_of, gained))
+
+
+def drops_unknown_keys(version: str) -> bool | None:
+    """Whether that Kafka drops a topic's key that it does not know, and does not refuse changes of such a topic. None
+    where that is not known: later releases of 4.0 and 4.1 than 4.0.2 and 4.1.2, and Confluent's of 4.0 to 4.2.
+    """
+    kafka = KafkaVersion.of(version)
+    first = _DROPS_UNKNOWN.get(kafka.minor)
+    if first is not None:
+        return (None if first else True) if kafka.patch is None else kafka.patch >= first
+    if kafka.release > max(map(release_of, _DROPS_UNKNOWN)) or kafka.release < (4, 0):
+        return kafka.release >= (4, 0)
+    return False if kafka.patch is not None and kafka.patch <= _LAST_ASKED else None
+
+
+_LAST_ASKED = 2
+"""4.0.2 and 4.1.2."""
+
+
 def knows_is_unknown(key: str, version: str) -> str:
     """What is said of a key that is ``unsure`` in that Kafka's table."""
     minor = KafkaVersion.of(version).minor
@@ -278,9 +324,9 @@ def knows_is_unknown(key: str, version: str) -> str:
     )
 
 
-def topic_keys_gone() -> frozenset[str]:
-    """The keys of topics that some release no longer knows."""
-    return frozenset().union(*(each.topics_gone for each in _STEPS.values()), *_NOT_YET.values())
+def topic_keys_judged() -> frozenset[str]:
+    """The keys of topics that some release no longer knows, or not yet."""
+    return frozenset().union(*(each.topics_gone for each in _STEPS.values()), *_NOT_YET.values(), _TOPICS_GAINED)
 
 
 def broker_keys_judged() -> frozenset[str]:

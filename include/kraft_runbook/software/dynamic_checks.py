@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft_runbook.cluster.config_tables import LEAST_IN_3_9, config_table, knows_is_unknown
+from kraft_runbook.cluster.config_tables import (
+    LEAST_IN_3_9,
+    config_table,
+    drops_unknown_keys,
+    knows_is_unknown,
+    lacks_topic_key,
+)
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -28,8 +34,10 @@ check = CHECKS.check
 def no_topic_holds_a_key_that_the_target_does_not_know(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No topic has a configuration set that the target does not know.
 
-    On Kafka 4 every later change of such a topic's configuration is refused (INVALID_CONFIG) until the key is deleted.
-    A key that the version before does not know either is not told: the roll changes nothing of it.
+    Kafka 4.0, 4.1 and 4.2.0 refuse every later change of such a topic's configuration (INVALID_CONFIG) until the key is
+    deleted. Later ones drop the key without a word as they read the metadata log (KAFKA-19851): it is gone after a way
+    back too, once a snapshot was taken. A key that the version before does not know either is not told: the roll
+    changes nothing of it.
     """
     table = needed(taken_away(spec))
     held = _dynamic(seen).topics
@@ -42,8 +50,43 @@ def no_topic_holds_a_key_that_the_target_does_not_know(seen: ClusterObservation,
     keys = ",".join(key for key, found in gone.items() if topic in found.samples)
     return failed(
         "; ".join(f"{key} of topics {sample(found.samples, found.count)}" for key, found in gone.items()),
-        f"before the roll, for each topic, such as: {_command(spec)} --entity-type topics --entity-name {topic}"
-        f" --delete-config {keys}",
+        f"{_of_unknown(both(spec)[-1].version)}. Before the roll, for each topic, such as: {_command(spec)}"
+        f" --entity-type topics --entity-name {topic} --delete-config {keys}",
+    )
+
+
+def _of_unknown(version: str) -> str:
+    """What that Kafka does with a topic's key that it does not know."""
+    refuses = f"{version} refuses every later change of these topics' configurations until the keys are deleted"
+    drops = f"{version} drops these keys, and once it took a snapshot they are gone from the version before too"
+    known = drops_unknown_keys(version)
+    return f"either {drops}, or {refuses}" if known is None else drops if known else refuses
+
+
+@check(
+    "KRB-UPG-029",
+    severity=Severity.WARNING,
+    gates={Gate.BACK},
+    needs=Needs.HOSTS,
+    fix="delete these keys from each of the topics before the way back (kafka-configs --alter --delete-config)",
+)
+def no_topic_holds_a_key_that_the_version_before_does_not_know(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No topic has a configuration set that the target brought and the version before does not know.
+
+    What happens to such a topic there is what KRB-UPG-019 says of the way up; before Kafka 4 changes are refused too.
+    """
+    before, target = spec.kafka.version, both(spec)[-1].version
+    held = _dynamic(seen).topics
+    lacking = {key: lacks_topic_key(key, before) for key in held if lacks_topic_key(key, target) is not True}
+    wrong = [f"{key} of topics {sample(held[key].samples, held[key].count)}" for key, lacks in lacking.items() if lacks]
+    unsure = [f"whether {before} knows {key} is not known" for key, lacks in lacking.items() if lacks is None]
+    if not wrong:
+        return settle((), unsure, "none has")
+    key = next(key for key, lacks in lacking.items() if lacks)
+    return failed(
+        "; ".join(wrong),
+        f"{_of_unknown(before)}. Before the way back, for each, such as: {_command(spec)} --entity-type topics"
+        f" --entity-name {held[key].samples[0]} --delete-config {key}",
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraft_runbook.cluster.class_keys import CLASS_KEYS, Names, class_key, of_any_listener
-from kraft_runbook.cluster.config_tables import broker_keys_judged, topic_keys_gone
+from kraft_runbook.cluster.config_tables import broker_keys_judged, topic_keys_judged
 from kraft_runbook.cluster.login_modules import is_class, modules_of
 from kraft_runbook.cluster.observation import DynamicConfigs, Found, Unread
 from kraft_runbook.cluster.sensitive import is_sensitive
@@ -19,7 +19,7 @@ TOPIC, BROKER = 2, 4
 EVERY_BROKER = "<default>"
 """The name, here and in ZooKeeper, of what is set for all brokers; in the log that is the empty name."""
 SAMPLE = 20
-_OF_TOPICS, _OF_BROKERS = topic_keys_gone(), broker_keys_judged()
+_OF_TOPICS, _OF_BROKERS = topic_keys_judged(), broker_keys_judged()
 
 
 @dataclass(slots=True)
