@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import by_hand
@@ -12,8 +14,10 @@ from confluent_kafka import Consumer
 from labs import Lab, described_in, up
 from moving_groups import PARTITIONS, TOPIC, make_topic
 
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.observation import BrokerMode, Loading
 from kraft_runbook.groups.look import CONSUMER, KafkaSide
+from kraft_runbook.io.kafka.connection import connect_to
+from kraft_runbook.io.kafka.coordinators import coordinators_of
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
 from lab.cluster_file import write_cluster_file
@@ -86,3 +90,23 @@ def test_its_members_and_offsets_are_read_and_offsets_are_committed_once_it_is_e
     commit_offsets(lab.spec, GROUP, further, secrets=lab.secrets)
     left = seen(lab, GROUP)[GROUP]
     assert (left.group_type, left.members, dict(left.offsets)) == (CONSUMER, (), further)
+
+
+def test_a_broker_that_has_loaded_its_groups_says_so_and_names_none(lab: Lab) -> None:
+    (broker,) = lab.spec.brokers
+    answers: list[Any] = []
+
+    @contextmanager
+    def heard(*given: Any, **how: Any) -> Iterator[Any]:
+        with connect_to(*given, **how) as connection:
+
+            def send(request: Any, **within: Any) -> Any:
+                answers.append(connection.send(request, **within))
+                return answers[-1]
+
+            yield SimpleNamespace(send=send)
+
+    found = coordinators_of(lab.spec, broker, secrets=lab.secrets, connect=heard)
+    assert found == Loading(groups=False, transactions=False)
+    groups, transactions = answers
+    assert (list(groups.groups), list(transactions.transaction_states)) == ([], [])

@@ -36,7 +36,7 @@ from left_on_disk import drop_topic_id, leave_over, write_topic_id
 
 from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Loading, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.spec_types import SecretRef
@@ -75,6 +75,7 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
         seen.zookeeper.cluster_id,
         seen.topics.cluster_id,
     }
+    assert {b.loading for b in seen.brokers.values()} == {Loading(groups=False, transactions=False)}
     assert seen.zookeeper.tree.topics == seen.zookeeper.topic_count == seen.topics.topic_count
     assert seen.zookeeper.tree.partitions == seen.topics.partition_count
     assert seen.zookeeper.tree.assigned_broker_ids == {1, 2, 3}

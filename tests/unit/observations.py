@@ -31,6 +31,7 @@ from kraft_runbook.cluster.observation import (
     ControllerZnode,
     Found,
     HostState,
+    Loading,
     MigrationZnode,
     MinIsrGroup,
     QuorumState,
@@ -55,6 +56,7 @@ SPEC: ClusterSpec = load_cluster("lab", directory=CLUSTERS, environment={})
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WHY = Unread("a test did not read it")
+NOTHING_LOADS = Loading(groups=False, transactions=False)
 
 TREE = ZookeeperTree(
     topics=9,
@@ -197,7 +199,9 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         controllers=controllers,
         quorum=WHY if state is None else quorum(spec, mode, state),
         brokers={
-            i: BrokerState(i, True, mode, BrokerMetrics(0, 0, deprecated_requests=()), "3.9.2", CLUSTER_ID)
+            i: BrokerState(
+                i, True, mode, BrokerMetrics(0, 0, deprecated_requests=()), "3.9.2", CLUSTER_ID, loading=NOTHING_LOADS
+            )
             for i in spec.broker_ids
         },
         topics=TopicsState(

@@ -19,6 +19,7 @@ from kraft_runbook.cluster.observation import (
     BrokerMetrics,
     BrokerMode,
     ClusterObservation,
+    Loading,
     Timed,
     Unread,
     ZkMigrationState,
@@ -327,6 +328,13 @@ def test_one_that_is_out_of_an_isr_does_not_hold() -> None:
     """UnderReplicatedPartitions counts at the leaders: a canary that leads nothing shows none."""
     behind = part(topics=replace(observation(Phase.PRE_MIGRATION).topics, out_of_sync_by_broker={2: 3}))(seen())
     assert "broker 2" in canary_holds(behind, CANARY, 2, seen()).waiting_for
+
+
+def test_a_canary_that_loads_is_waited_for_and_is_no_worse_than_the_others() -> None:
+    told = canary_holds(broker(2, loading=Loading(groups=True, transactions=False))(seen()), CANARY, 2, seen())
+    assert told.waiting_for.startswith("waiting for broker 2 to load its groups") and not told.hopeless
+    told = canary_holds(broker(2, loading=Loading(groups=False))(seen()), CANARY, 2, seen())
+    assert told.done and "whether broker 2 still loads transactions" in told.untold
 
 
 def test_another_broker_that_does_not_answer_is_waited_for_and_not_the_canary_s_fault() -> None:

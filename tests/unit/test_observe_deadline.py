@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from observations import SECRETS, SPEC, WHY, host
+from observations import NOTHING_LOADS, SECRETS, SPEC, WHY, host
 
 from kraft_runbook.cluster.observation import (
     NO_ZOOKEEPER,
     BrokerMode,
+    Loading,
     TopicsState,
     Unread,
     host_part,
@@ -62,8 +63,12 @@ def test_a_partition_is_in_sync_in_whatever_order_its_isr_stands() -> None:
 
 
 def look_at_one(deadline: Deadline, mode: object, topics: object) -> BrokerLook:
-    sources: Any = {"accepts": lambda *_: True, "mode_of": mode, "topics_by": topics}
+    sources: Any = {"accepts": lambda *_: True, "mode_of": mode, "topics_by": topics, "loading_of": loads_nothing}
     return look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline, {}, **sources)
+
+
+def loads_nothing(*_: object, **__: object) -> Loading:
+    return NOTHING_LOADS
 
 
 def in_zookeeper_mode(*_: object, **__: object) -> BrokerMode:

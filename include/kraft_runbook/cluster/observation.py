@@ -92,6 +92,19 @@ LIVES = "runs and does not serve: its port is closed, its metrics answer"
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """Whether a broker's coordinators still load a partition that they coordinate: of __consumer_offsets (``groups``)
+    and of __transaction_state (``transactions``). Until then these groups and producers have no coordinator.
+    """
+
+    groups: bool | Unread = Unread("not asked for")
+    transactions: bool | Unread = Unread("not asked for")
+
+
+LOADING_NOT_ASKED = Loading()
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerState:
     """One declared broker. ``software_version`` is read from its metrics. ``mode`` is the broker's own answer or, while
     it is down, its last registration.
@@ -111,6 +124,8 @@ class BrokerState:
     """Its port refuses connections, but its metrics answer: the process lives and does not serve. It starts or stops,
     or the quorum refuses its registration.
     """
+    loading: Loading = LOADING_NOT_ASKED
+    """Of a look with topics."""
 
     @property
     def closed(self) -> str:

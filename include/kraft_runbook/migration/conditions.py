@@ -33,11 +33,11 @@ from kraft_runbook.migration.unfinished_copy import (
 )
 from kraft_runbook.runbook.canary import canary_in
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, Topics, by_name, first_missing
+from kraft_runbook.runbook.coordinators import in_sync_and_loaded
 from kraft_runbook.runbook.health import (
     broker_registered,
     exited_broker,
     exited_controllers,
-    out_of_sync,
     quorum_led,
     quorum_whole,
     unfinished_quorum,
@@ -138,7 +138,7 @@ def broker_in_sync(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
     """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same
-    topics, except those being created or deleted.
+    topics, except those being created or deleted; then no coordinator loads (``runbook.coordinators``).
 
     Judged by the Metadata responses of all brokers, and the worst response counts: a broker that has just started may
     know no topic at all, which would look like being in sync.
@@ -150,7 +150,7 @@ def broker_in_sync(
     lost = exited_broker(seen, earlier, node_id)
     if lost:
         return lost
-    return first_missing(out_of_sync(seen, earlier, spec, node_id))
+    return in_sync_and_loaded(seen, earlier, spec, node_id)
 
 
 def _copy_under_way(seen: ClusterObservation) -> bool:

@@ -12,15 +12,18 @@ from functools import partial
 from kraft_runbook.cluster.addresses import address, split_address
 from kraft_runbook.cluster.observation import (
     LIVES,
+    LOADING_NOT_ASKED,
     BrokerMode,
     BrokerState,
     ControllerState,
+    Loading,
     QuorumState,
     Unread,
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller
+from kraft_runbook.io.kafka.coordinators import coordinators_of
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode
 from kraft_runbook.io.kafka.topics_seen import BrokerView, topics_seen_by
 from kraft_runbook.io.node_metrics import NodeMetrics, broker_metrics, controller_metrics
@@ -38,6 +41,9 @@ ANSWER_A_PARTITION, ANSWER_AT_MOST = 1e-4, 30.0
 """Seconds more that Metadata may take for each partition, and at most: a broker that is busy, or has just started, may
 need more than ``SOURCE_SECONDS`` for 200,000. Asked again, it has each earlier request to answer too.
 """
+COORDINATOR_SECONDS = 2.0
+"""Seconds that a broker may take over each of two small requests. The second is not sent where the first had no answer.
+"""
 TOPICS_NOT_ASKED = Unread("not asked for at this look: topics as the brokers show them")
 
 
@@ -53,6 +59,7 @@ class BrokerLook:
     running: bool | Unread
     mode: BrokerMode | Unread
     view: BrokerView | Unread
+    loading: Loading = LOADING_NOT_ASKED
 
 
 def accepts(host: str, port: int, *, timeout: float = 2.0) -> bool | Unread:
@@ -86,8 +93,10 @@ def look_at_broker(
     accepts: Callable[[str, int], bool | Unread] = accepts,
     mode_of: Callable[..., BrokerMode] = broker_mode,
     topics_by: Callable[..., BrokerView] | None = topics_seen_by,
+    loading_of: Callable[..., Loading] = coordinators_of,
 ) -> BrokerLook:
-    """Whether it runs, its mode, and the topics as it shows them; without ``topics_by`` they are not asked for.
+    """Whether it runs, its mode, whether its coordinators load, and the topics as it shows them; without ``topics_by``
+    these two are not asked for.
 
     ``so_far`` gets what is known before Metadata is asked, since a broker that hangs takes all the time of a look, and
     more on a busy machine.
@@ -95,15 +104,18 @@ def look_at_broker(
     running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
         why = _why_down(running, f"broker {broker.id}", spec.broker_address(broker))
-        return BrokerLook(running, why, why)
+        return BrokerLook(running, why, why, Loading(why, why))
     mode = part_read(lambda: mode_of(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
     if topics_by is None:
         return BrokerLook(running, mode, TOPICS_NOT_ASKED)
-    so_far[broker.id] = BrokerLook(
-        running,
-        mode,
-        Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True),
-    )
+    late = Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True)
+    loading = Loading(mode, mode) if isinstance(mode, Unread) else LOADING_NOT_ASKED
+    so_far[broker.id] = BrokerLook(running, mode, late, loading)
+    if was_read(mode):
+        deadline.reach(time.monotonic() + 2 * COORDINATOR_SECONDS + SPARE)
+        asked = part_read(lambda: loading_of(spec, broker, secrets=secrets, timeout=COORDINATOR_SECONDS))
+        loading = asked if was_read(asked) else Loading(asked, asked)
+        so_far[broker.id] = BrokerLook(running, mode, late, loading)
 
     def answered(partitions: int) -> None:
         deadline.reach(time.monotonic() + partitions * len(spec.brokers) * SECONDS_A_PARTITION)
@@ -117,9 +129,8 @@ def look_at_broker(
         left = (
             SOURCE_SECONDS if deadline.own else max(SPARE, min(SOURCE_SECONDS, deadline.at - time.monotonic() - SPARE))
         )
-    return BrokerLook(
-        running, mode, part_read(lambda: topics_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
-    )
+    view = part_read(lambda: topics_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
+    return BrokerLook(running, mode, view, loading)
 
 
 def _why_down(running: bool | Unread, node: str, address: str) -> Unread:
@@ -142,7 +153,7 @@ def broker_state(
 ) -> BrokerState:
     """What the look at a broker and its gauges say together."""
     if not was_read(look):
-        look = BrokerLook(look, look, look)
+        look = BrokerLook(look, look, look, Loading(look, look))
     mode = look.mode
     if not was_read(mode) and was_read(quorum) and broker_id in quorum.registrations:
         mode = BrokerMode.HYBRID if quorum.registrations[broker_id].is_migrating_zk_broker else BrokerMode.KRAFT
@@ -153,7 +164,7 @@ def broker_state(
     lives = look.running is False and was_read(gauges)
     if lives and not was_read(mode):
         mode = Unread(f"broker {broker_id} {LIVES}")
-    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent, lives)
+    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent, lives, look.loading)
 
 
 def _version(gauges: NodeMetrics | Unread) -> str | Unread:

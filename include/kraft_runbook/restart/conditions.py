@@ -7,11 +7,11 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.canary import canary, never_known
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
+from kraft_runbook.runbook.coordinators import in_sync_and_loaded
 from kraft_runbook.runbook.health import (
     broker_registered,
     exited_broker,
     exited_controllers,
-    out_of_sync,
     quorum_led,
     quorum_whole,
     unfinished_quorum,
@@ -42,7 +42,7 @@ def _broker_back(
 
 
 def _in_sync(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None) -> Progress:
-    return exited_broker(seen, earlier, node) or first_missing(out_of_sync(seen, earlier, spec, node))
+    return exited_broker(seen, earlier, node) or in_sync_and_loaded(seen, earlier, spec, node)
 
 
 QUORUM_LED = Condition("quorum_led", "a controller to lead the quorum", lambda seen, *_: quorum_led(seen))

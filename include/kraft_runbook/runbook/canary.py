@@ -14,7 +14,8 @@ from kraft_runbook.cluster.observation import BrokerMetrics, BrokerMode, Cluster
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import Condition, Progress, first_missing
-from kraft_runbook.runbook.health import exited_broker, out_of_sync
+from kraft_runbook.runbook.coordinators import in_sync_and_loaded
+from kraft_runbook.runbook.health import exited_broker
 
 CANARY_HOLDS = "canary_holds"
 """The condition's name, in a wait and in the evidence; it begins the name of one that is of one mode."""
@@ -174,9 +175,11 @@ def canary_holds(
         return Progress(False, f"the canary is not as healthy as the others: {told}", hopeless=True)
     progress = first_missing(
         (f"waiting for {nodes('broker', sorted(lagging))} to be in sync: {said}" for said in may_be_anothers),
-        out_of_sync(seen, earlier, spec, node),
     )
-    return replace(progress, untold=frozenset(each.name for each in NUMBERS) - {each.name for each, *_ in compared})
+    if progress.done:
+        progress = in_sync_and_loaded(seen, earlier, spec, node)
+    unseen = frozenset(each.name for each in NUMBERS) - {each.name for each, *_ in compared}
+    return replace(progress, untold=progress.untold | unseen)
 
 
 def canary(went_on: Callable[[ClusterObservation, int], bool], name: str = CANARY_HOLDS) -> Condition:

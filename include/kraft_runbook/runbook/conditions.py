@@ -22,7 +22,7 @@ class Progress:
     ``far``: what is waited for and how far it is, in a number that rises; None where nothing tells. ``unread``: not
     done only because the look did not read what would tell; all that it read is as wanted. ``untold``: what could not
     be judged at this look and is wanted all the same, as the time of requests that nobody sent. ``topics``: not done
-    only because of the topics as brokers show them.
+    only because of the topics as brokers show them. ``way_out``: what to do where waiting for it is in vain.
     """
 
     done: bool
@@ -32,6 +32,7 @@ class Progress:
     unread: bool = False
     untold: frozenset[str] = frozenset()
     topics: bool = False
+    way_out: str = ""
 
 
 DONE = Progress(True)
@@ -100,11 +101,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is missing. ``far``, ``topics``: as of ``Progress``."""
+    """What is missing. ``far``, ``topics``, ``way_out``: as of ``Progress``."""
 
     text: str
     far: tuple[str, int] | None = None
     topics: bool = False
+    way_out: str = ""
 
 
 def first_missing(*groups: Iterable[str | Missing]) -> Progress:
@@ -112,7 +114,7 @@ def first_missing(*groups: Iterable[str | Missing]) -> Progress:
     for group in groups:
         for each in group:
             missing = Missing(each) if isinstance(each, str) else each
-            return Progress(False, missing.text, far=missing.far, topics=missing.topics)
+            return Progress(False, missing.text, far=missing.far, topics=missing.topics, way_out=missing.way_out)
     return DONE
 
 

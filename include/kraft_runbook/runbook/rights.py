@@ -103,6 +103,8 @@ KAFKA = (
     Right("FindCoordinatorRequest", (GROUPS,), "consumer groups"),
     Right("DescribeGroupsRequest", (GROUPS,), "consumer groups"),
     Right("ListGroupsRequest", (GROUPS,), "consumer groups: whether one that DescribeGroups calls Dead is there"),
+    Right("ListGroupsRequest", (), "whether a broker still loads groups after its restart: the error alone tells"),
+    Right("ListTransactionsRequest", (), "whether it still loads transactions: the error alone tells"),
     Right("ConsumerGroupDescribeRequest", (GROUPS, TOPICS), "consumer groups of the consumer protocol"),
     Right(
         "OffsetFetchRequest",

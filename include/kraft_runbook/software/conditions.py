@@ -8,11 +8,11 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.canary import canary, never_known
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
+from kraft_runbook.runbook.coordinators import in_sync_and_loaded
 from kraft_runbook.runbook.health import (
     broker_registered,
     exited_broker,
     exited_controllers,
-    out_of_sync,
     quorum_whole,
     unfinished_quorum,
 )
@@ -102,7 +102,7 @@ BROKER_IN_SYNC = Condition(
     "broker_in_sync",
     "broker {id} to be in every ISR",
     lambda seen, spec, node, earlier: (
-        exited_broker(seen, earlier, node) or first_missing(out_of_sync(seen, earlier, spec, node))
+        exited_broker(seen, earlier, node) or in_sync_and_loaded(seen, earlier, spec, node)
     ),
 )
 

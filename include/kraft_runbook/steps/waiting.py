@@ -119,10 +119,11 @@ class Wait:
             self.seen = self.seen if whole else self.cluster.observe()  # what to do may depend on the topics
             why = "waiting can't help" if hopeless else f"the deadline of {deadline + asked:.0f} s has passed"
             why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
+            advice = (*filter(None, (progress.way_out,)), *self._advice())
             raise StepFailed(
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out=(
-                    f"nothing more is changed: {'; '.join(self._advice()) or 'correct the cause'}. Then clear this task"
+                    f"nothing more is changed: {'; '.join(advice) or 'correct the cause'}. Then clear this task"
                     f" (if the node does not run: the task before this one, which starts it). {self.back(self.seen)}"
                 ),
             )
