@@ -17,6 +17,7 @@ from kraft_runbook.runbook.health import out_of_sync
 GROUPS, TRANSACTIONS = "groups", "transactions"
 LOOPS = ("3.9.0", "3.9.1")
 """TransactionStateManager may read the same offset of __transaction_state for ever (KAFKA-17941, fixed in 3.9.2)."""
+GO_ON = "to go on all the same, mark this task as successful: the next broker's step asks for every ISR again"
 LOG_NAMES = {
     GROUPS: "GroupMetadataManager, and CoordinatorRuntime from Kafka 4.0 on",
     TRANSACTIONS: "TransactionStateManager",
@@ -79,4 +80,5 @@ def _way_out(load: list[BrokerState], kind: str) -> str:
         was_read(each.software_version) and any(map(KafkaVersion.of(each.software_version).may_be, LOOPS))
         for each in load
     )
-    return f"{told}; Kafka {' and '.join(LOOPS)} may load one for ever (KAFKA-17941), 3.9.2 does not" if loops else told
+    told += f"; Kafka {' and '.join(LOOPS)} may load one for ever (KAFKA-17941), 3.9.2 does not" if loops else ""
+    return f"{told}; {GO_ON}"
