@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kraft_runbook.cluster.faults_in_both import NEVER_LOADED_IN
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, was_read
@@ -15,8 +16,6 @@ from kraft_runbook.runbook.conditions import Missing, Progress, first_missing
 from kraft_runbook.runbook.health import out_of_sync
 
 GROUPS, TRANSACTIONS = "groups", "transactions"
-LOOPS = ("3.9.0", "3.9.1")
-"""TransactionStateManager may read the same offset of __transaction_state for ever (KAFKA-17941, fixed in 3.9.2)."""
 GO_ON = "to go on all the same, mark this task as successful: the next broker's step asks for every ISR again"
 LOG_NAMES = {
     GROUPS: "GroupMetadataManager, and CoordinatorRuntime from Kafka 4.0 on",
@@ -77,8 +76,10 @@ def _way_out(load: list[BrokerState], kind: str) -> str:
     who = nodes("broker", [each.id for each in load])
     told = f"see in the log of {who} which partition it loads ({LOG_NAMES[kind]})"
     loops = kind == TRANSACTIONS and any(
-        was_read(each.software_version) and any(map(KafkaVersion.of(each.software_version).may_be, LOOPS))
+        was_read(each.software_version) and any(map(KafkaVersion.of(each.software_version).may_be, NEVER_LOADED_IN))
         for each in load
     )
-    told += f"; Kafka {' and '.join(LOOPS)} may load one for ever (KAFKA-17941), 3.9.2 does not" if loops else ""
+    told += (
+        f"; Kafka {' and '.join(NEVER_LOADED_IN)} may load one for ever (KAFKA-17941), 3.9.2 does not" if loops else ""
+    )
     return f"{told}; {GO_ON}"
