@@ -333,6 +333,8 @@ def test_one_that_is_out_of_an_isr_does_not_hold() -> None:
 def test_a_canary_that_loads_is_waited_for_and_is_no_worse_than_the_others() -> None:
     told = canary_holds(broker(2, loading=Loading(groups=True, transactions=False))(seen()), CANARY, 2, seen())
     assert told.waiting_for.startswith("waiting for broker 2 to load its groups") and not told.hopeless
+    others = broker(3, loading=Loading(groups=True, transactions=True))(seen())
+    assert canary_holds(others, CANARY, 2, seen()).done, "what others load for a moment would begin the watch anew"
     told = canary_holds(broker(2, loading=Loading(groups=False))(seen()), CANARY, 2, seen())
     assert told.done and "whether broker 2 still loads transactions" in told.untold
 

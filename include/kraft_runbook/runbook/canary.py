@@ -177,7 +177,7 @@ def canary_holds(
         (f"waiting for {nodes('broker', sorted(lagging))} to be in sync: {said}" for said in may_be_anothers),
     )
     if progress.done:
-        progress = in_sync_and_loaded(seen, earlier, spec, node)
+        progress = in_sync_and_loaded(seen, earlier, spec, node, others=False)
     unseen = frozenset(each.name for each in NUMBERS) - {each.name for each, *_ in compared}
     return replace(progress, untold=progress.untold | unseen)
 

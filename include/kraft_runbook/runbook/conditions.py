@@ -23,6 +23,8 @@ class Progress:
     done only because the look did not read what would tell; all that it read is as wanted. ``untold``: what could not
     be judged at this look and is wanted all the same, as the time of requests that nobody sent. ``topics``: not done
     only because of the topics as brokers show them. ``way_out``: what to do where waiting for it is in vain.
+    ``waived``: after so many seconds, None: by the deadline, it is not waited for any longer, and what is ``untold``
+    then.
     """
 
     done: bool
@@ -33,6 +35,7 @@ class Progress:
     untold: frozenset[str] = frozenset()
     topics: bool = False
     way_out: str = ""
+    waived: tuple[float | None, str] | None = None
 
 
 DONE = Progress(True)
@@ -101,12 +104,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What is missing. ``far``, ``topics``, ``way_out``: as of ``Progress``."""
+    """What is missing. ``far``, ``topics``, ``way_out``, ``waived``: as of ``Progress``."""
 
     text: str
     far: tuple[str, int] | None = None
     topics: bool = False
     way_out: str = ""
+    waived: tuple[float | None, str] | None = None
 
 
 def first_missing(*groups: Iterable[str | Missing]) -> Progress:
@@ -114,7 +118,14 @@ def first_missing(*groups: Iterable[str | Missing]) -> Progress:
     for group in groups:
         for each in group:
             missing = Missing(each) if isinstance(each, str) else each
-            return Progress(False, missing.text, far=missing.far, topics=missing.topics, way_out=missing.way_out)
+            return Progress(
+                False,
+                missing.text,
+                far=missing.far,
+                topics=missing.topics,
+                way_out=missing.way_out,
+                waived=missing.waived,
+            )
     return DONE
 
 

@@ -96,6 +96,7 @@ class RecordedWait:
                 self._began,
                 self.first,
                 self.operation.way_out,
+                of_a_sensor=True,
             )
             if watches_a_canary(self.condition.name):
                 back = self.operation.way_back_in_words

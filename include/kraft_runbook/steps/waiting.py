@@ -23,6 +23,7 @@ open its port.
 UNSEEN = 10.0
 """Seconds: what lies between two looks counts as seen up to this, beside the time of the look itself."""
 
+GO_ON = ". Or, to go on all the same, mark this task as successful"
 SAY_EVERY = 10.0
 """Seconds after which an unchanged message is said again."""
 
@@ -60,8 +61,9 @@ class Wait:
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
     deadline, unless waiting for the condition itself can't help. A look that did not read what tells of ``first``
     adds nothing to the time held, and takes nothing from it, while the condition itself holds. ``advice``: what to do
-    where it is in vain (``Operation.way_out``); ``back``: how to go back then, a sentence. ``cluster.tell`` gets the
-    message that names who is missing, when it changes and every 10 s.
+    where it is in vain (``Operation.way_out``); ``back``: how to go back then, a sentence. ``of_a_sensor``: a task that
+    is this wait alone: it fails where another one goes on by its deadline (``Progress.waived``). ``cluster.tell`` gets
+    the message that names who is missing, when it changes and every 10 s.
     """
 
     cluster: Observed
@@ -77,6 +79,8 @@ class Wait:
     seen: ClusterObservation | None = None
     untold: frozenset[str] | None = None
     """What no look could judge in all the time that the condition held without a break (``Progress.untold``)."""
+    of_a_sensor: bool = False
+    _waived_since: float | None = None
     _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0
     _all_but_topics: bool = False
@@ -96,10 +100,13 @@ class Wait:
         """
         condition, deadline, progress, whole = self._looked_at()
         assert self.seen is not None
-        self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = self.cluster.now() - self.began
         awaited = condition if self.first_held is None else self.condition
         asked = awaited.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
+        stands = self._stands_still_for(progress)
+        late = elapsed > deadline + asked and (stands is None or stands > self.deadline)
+        progress = self._waived(progress, late=late)
+        self._healthy = self._healthy + 1 if progress.done else 0
         held = self._held_for(progress)
         if progress.done and held < asked:
             said = f"{condition.describe(self.node_id)}: it did for {held - held % SAY_EVERY:.0f} of {asked:.0f} s"
@@ -113,9 +120,7 @@ class Wait:
             return True
         self._hopeless_since = (self._hopeless_since or self.cluster.now()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and self.cluster.now() - self._hopeless_since >= HOPELESS_AFTER
-        stands = self._stands_still_for(progress)
-        late = not progress.done and elapsed > deadline + asked
-        if hopeless or (late and (stands is None or stands > self.deadline)):
+        if hopeless or (late and not progress.done):
             self.seen = self.seen if whole else self.cluster.observe()  # what to do may depend on the topics
             why = "waiting can't help" if hopeless else f"the deadline of {deadline + asked:.0f} s has passed"
             why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
@@ -125,6 +130,7 @@ class Wait:
                 way_out=(
                     f"nothing more is changed: {'; '.join(advice) or 'correct the cause'}. Then clear this task"
                     f" (if the node does not run: the task before this one, which starts it). {self.back(self.seen)}"
+                    f"{GO_ON if self.of_a_sensor and progress.waived else ''}"
                 ),
             )
         message, at = self._said
@@ -152,6 +158,20 @@ class Wait:
             awaited.append(self.condition)
         wanted = {each.topics for each in awaited}
         return Topics.ALWAYS in wanted or (Topics.LAST in wanted and self._all_but_topics)
+
+    def _waived(self, progress: Progress, *, late: bool) -> Progress:
+        """Done, and told, where what is missing was waited for long enough (``Progress.waived``)."""
+        if progress.waived is None:
+            return progress
+        seconds, untold = progress.waived
+        if self._waived_since is None:
+            self._waived_since = self.cluster.now()
+        by_deadline = late and not self.of_a_sensor
+        if not (by_deadline if seconds is None else self.cluster.now() - self._waived_since >= seconds):
+            return progress
+        if self._healthy == 0:
+            self.cluster.tell(f"{progress.waiting_for}: not waited for any longer. {progress.way_out}")
+        return Progress(True, untold=progress.untold | {untold})
 
     def _advice(self) -> tuple[str, ...]:
         """Of the last look."""

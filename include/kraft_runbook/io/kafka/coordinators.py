@@ -31,8 +31,9 @@ def coordinators_of(
 
     Each answers LOADS for the whole request while it loads any partition, before it looks at rights or filters
     (``GroupCoordinator.handleListGroups``, ``GroupCoordinatorService.listGroups``,
-    ``TransactionStateManager.listTransactionStates``). What failed to load is not told: until 3.9 a partition counts as
-    loaded then, and from 4.0 on it is left out of the answer (``CoordinatorRuntime``, FAILED).
+    ``TransactionStateManager.listTransactionStates``). A partition of groups that failed to load is not told: until 3.9
+    it counts as loaded then, and from 4.0 on it is left out of the answer (``CoordinatorRuntime``, FAILED). One of
+    transactions may be told for ever (``loadTransactionsForTxnTopicPartition`` throws before it takes the mark off).
     """
     with connect(spec, broker, secrets=secrets, timeout=timeout) as connection:
         groups = _loads(connection, ListGroupsRequest(states_filter=[NO_GROUPS], types_filter=[]))
