@@ -92,7 +92,7 @@ class Memory:
         while not self.stop.wait(1):
             throwaway = {each.pid for each in remains(self.place)} - {own.pid}
             tool = {own.pid, *(each.pid for each in own.children(recursive=True))} - throwaway - self.source
-            rss = sum(each.memory_info().rss for each in _processes(throwaway | tool))
+            rss = sum(_rss(each) for each in _processes(throwaway | tool))
             self._rss = max(self._rss, rss)
             if rss < NEAR_THE_MOST * self._rss:
                 continue
@@ -111,6 +111,12 @@ def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
             process = psutil.Process(pid)
             with process.oneshot():
                 yield process
+
+
+def _rss(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
 
 
 def resident(pids: Iterable[int]) -> dict[str, int]:

@@ -68,4 +68,5 @@ def test_a_quota_has_its_part_of_the_machines_load_where_its_own_waits_are_told(
     stat.write_text(STAT)
     assert of_a_container.load(96.0) == 3.0
     assert of_a_container.waited() == 3.0, "of both groups"
-    assert Processors(64, 2, (Quota(2.0, stat),)).load(96.0) == 96.0, "a cpuset's own load nobody tells"
+    assert Processors(64, 2, (Quota(2.0, stat),)).load(96.0) == 3.0, "beside a cpuset too"
+    assert Processors(64, 2).load(96.0) == 96.0, "of a cpuset alone nobody tells what waited"

@@ -161,25 +161,31 @@ def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
     assert climb.cluster.did == []
 
 
-def test_what_the_start_gate_found_of_a_seat_that_ended_meanwhile_is_forgotten(
-    throwaway: ThrowawayCluster, tmp_path: Path
+@pytest.mark.parametrize("ended", [True, False])
+def test_of_what_the_start_gate_found_of_a_seat_that_ended_meanwhile_the_trees_alone_is_kept(
+    throwaway: ThrowawayCluster, tmp_path: Path, *, ended: bool
 ) -> None:
     """Its port was open, and it was the controller, before it read the znode that ends it."""
 
-    class EndedMeanwhile(Ladder):
+    class NoController(Ladder):
         def await_a_controller(self, *, may_have_ended: bool = False) -> None:
             if self.found:
                 raise StepFailed("broker-9002 has ended", way_out="")
 
+    runs, tree = Finding(Verdict.FAILED, "x", "KRB-PRE-004"), Finding(Verdict.FAILED, "y", "KRB-PRE-059")
+
     def judge(_: Any, ports: JudgedPorts, gate: str, *load: Any) -> tuple[Finding, ...]:
         ports.judged.add(gate)
-        return (Finding(Verdict.FAILED, "broker 9002 does not run", "KRB-PRE-004"),)
+        return (runs, tree)
 
-    climb = ladder(throwaway, tmp_path, kind=EndedMeanwhile, judge=judge)
+    climb = ladder(throwaway, tmp_path, kind=NoController, judge=judge)
+    climb.throwaway = SimpleNamespace(
+        spec=throwaway.spec, usage=throwaway.usage, ended=lambda services: tuple(services) if ended else ()
+    )
     vars(climb.cluster)["answers"] = {print_tree: {}}
     with pytest.raises(StepFailed):
         climb.forward()
-    assert (climb.found, climb.judged) == ([], False)
+    assert (climb.found, climb.judged) == (([tree], False) if ended else ([runs, tree], True))
 
 
 @pytest.mark.parametrize(("state", "ends"), [("EXITED", True), ("FATAL", True), ("RUNNING", False), ("STOPPED", False)])

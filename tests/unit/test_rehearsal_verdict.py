@@ -102,11 +102,11 @@ def test_a_check_that_a_busy_machine_fails_is_failed_beside_a_low_load_alone(cod
 
 @pytest.mark.parametrize("code", ["KRB-DW-001", "KRB-GATE-003"])
 def test_so_is_one_that_a_cpu_quota_fails(code: str) -> None:
-    assert of(code, throttled=0.25).verdict is Verdict.FAILED
-    found = of(code, throttled=0.26)
+    assert of(code, throttled=1.0).verdict is Verdict.FAILED
+    found = of(code, throttled=1.01)
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert "(the CPU quota of 2 cores was used up: 26% more was waited for)" in found.what
-    assert of("KRB-PRE-029", throttled=0.9).verdict is Verdict.FAILED
+    assert "(the CPU quota of 2 cores was used up: 101% more was waited for)" in found.what
+    assert of("KRB-PRE-029", throttled=2.0).verdict is Verdict.FAILED
 
 
 def test_an_election_is_seen_by_an_epoch_that_rose() -> None:
@@ -175,7 +175,7 @@ def test_slower_than_the_last_one_fails_and_without_a_last_one_there_is_none() -
 
 @pytest.mark.parametrize(
     "then",
-    [{"partitions": 501}, {"partitions": 399}, {"copy_load": 4.1}, {"copy_load": None}, {"copy_throttled": 0.26}],
+    [{"partitions": 501}, {"partitions": 399}, {"copy_load": 4.1}, {"copy_load": None}, {"copy_throttled": 1.01}],
 )
 def test_a_copy_is_compared_with_no_other_size_and_with_none_of_a_busy_machine(then: dict[str, object]) -> None:
     assert findings({"slower": 1.5}, passed=(earlier(1.0, **then),)) == []
@@ -208,14 +208,14 @@ def test_seconds_over_a_load_of_twice_the_cores_are_inconclusive_and_memory_is_n
 
 def test_seconds_under_a_cpu_quota_that_was_used_up_are_inconclusive() -> None:
     """The load average is the host's, and its processes that wait for their quota are not in it."""
-    held = replace(GOOD, cores=1.5, copy_throttled=0.26, window_throttled=0.6)
+    held = replace(GOOD, cores=1.5, copy_throttled=1.26, window_throttled=1.6)
     assert over({"copy": 5}, held) == over({"window": 1}, held) == [Verdict.INCONCLUSIVE]
     assert over({"slower": 1.5}, held, last_copy=3.0) == [Verdict.INCONCLUSIVE]
     assert findings({"window": 1}, held)[0].what == (
-        "the window of the way back took 1.5 s; the limit is 1 s, but the CPU quota of 1.5 cores was used up: 60% more"
+        "the window of the way back took 1.5 s; the limit is 1 s, but the CPU quota of 1.5 cores was used up: 160% more"
         " was waited for"
     )
-    little = replace(GOOD, copy_throttled=0.25, window_throttled=0.0)
+    little = replace(GOOD, copy_throttled=1.0, window_throttled=0.0)
     assert over({"copy": 5}, little) == over({"window": 1}, little) == [Verdict.FAILED]
     assert over({"copy": 5}, replace(GOOD, cores=1.5, copy_load=3.1)) == [Verdict.INCONCLUSIVE]
 
@@ -345,7 +345,15 @@ def test_a_log_without_a_fault_has_none() -> None:
     assert place_at_fault(LOG) is None
 
 
-@pytest.mark.parametrize("line", ["java.lang.OutOfMemoryError: Java heap space", "bind: Address already in use"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "java.lang.OutOfMemoryError: Java heap space",
+        "bind: Address already in use",
+        "java.io.IOException: Disk quota exceeded",
+        "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /x. A Kafka instance",
+    ],
+)
 def test_what_the_machine_lacks_is_the_machines_fault(line: str) -> None:
     assert place_at_fault([*LOG, line]) == line
 

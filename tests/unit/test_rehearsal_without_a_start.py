@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observations import tree
+from observations import SPEC, tree
 from recording import RecordingCluster
 from rehearsing import MadeUpLadder, made_up, rehearsed, short_directory, source_in, throwaway_in
 from test_rehearsal_throwaway import OWN, SOURCE, answers_with, made, with_settings
@@ -100,8 +100,23 @@ def test_a_seat_that_ended_at_its_start_is_failed_and_a_moments_cause_is_not() -
     assert "broker-9001 ended at its start: " in found(QUOTA).what
     assert 'NumberFormatException: For input string: "abc" (/config/users,' in found(QUOTA).what
     assert found(PASSES).verdict is Verdict.INCONCLUSIVE
+    assert found([REFUSED[0], "java.net.SocketTimeoutException: Read timed out"]).verdict is Verdict.INCONCLUSIVE
     assert found([*QUOTA, "IOException: Too many open files"]).verdict is Verdict.INCONCLUSIVE, "the place comes first"
     assert found([*QUOTA, "run-service.sh: broker-9001 starts as pid 9"]).verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_ended_an_earlier_life_of_a_controller_says_nothing_of_this_one() -> None:
+    controller = SPEC.controllers[0].service
+    copied = ["[1] ERROR Encountered fatal fault: Aborting the ZK migration (org.x)", "java.lang.RuntimeException: x"]
+    starts = f"run-service.sh: {controller} starts as pid 9"
+
+    def verdicts(*log: str) -> list[Verdict]:
+        return [each.verdict for each in ending((controller, [*log]), rung=Rung.FORWARD_AGAIN)[0].found]
+
+    assert verdicts(*copied) == [Verdict.FAILED]
+    assert verdicts(*copied, starts, "[1] INFO starting") == [Verdict.INCONCLUSIVE], "nobody knows"
+    raft = "[1] ERROR Encountered fatal fault: Unexpected error in raft IO thread (org.x)"
+    assert verdicts(raft, starts, *copied) == [Verdict.FAILED]
 
 
 def test_a_setting_that_is_refused_is_named_where_it_is_the_files() -> None:

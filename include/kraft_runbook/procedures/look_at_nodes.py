@@ -41,7 +41,7 @@ ANSWER_A_PARTITION, ANSWER_AT_MOST = 1e-4, 30.0
 """Seconds more that Metadata may take for each partition, and at most: a broker that is busy, or has just started, may
 need more than ``SOURCE_SECONDS`` for 200,000. Asked again, it has each earlier request to answer too.
 """
-COORDINATOR_SECONDS = SOURCE_SECONDS
+COORDINATOR_SECONDS = 2.0
 """Seconds that a broker may take over each of two small requests. The second is not sent where the first had no answer.
 """
 TOPICS_NOT_ASKED = Unread("not asked for at this look: topics as the brokers show them")

@@ -8,17 +8,19 @@ from dataclasses import dataclass, replace
 from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
 
-GHOSTS, RUNNING, IN_SYNC = "KRB-PRE-028", "KRB-PRE-004", "KRB-PRE-029"
+GHOSTS, UNNAMED, RUNNING, IN_SYNC = "KRB-PRE-028", "KRB-PRE-005", "KRB-PRE-004", "KRB-PRE-029"
 """The checks of the start gate that say it of the cluster itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The brokers that partitions are assigned to, and for which the migration would wait. ``ghosts``: those that the
-    cluster file does not name; ``down``: those that were not live when the tree was copied.
+    """The brokers for which the migration would wait. ``ghosts``: those that partitions are assigned to and the cluster
+    file does not name; ``unnamed``: those that are live without partitions and not in the file; ``down``: those that
+    were not live when the tree was copied.
     """
 
     ghosts: frozenset[int]
+    unnamed: frozenset[int]
     down: frozenset[int]
 
     @property
@@ -37,13 +39,23 @@ class Assigned:
                     GHOSTS,
                 )
             )
+        if self.unnamed:
+            found.append(
+                Finding(
+                    Verdict.FAILED,
+                    f"{UNNAMED}: {nodes('broker', self.unnamed, 'is')} live, and not in the cluster file. The"
+                    " controllers wait for each live broker too; in the throwaway a stand-in registered",
+                    UNNAMED,
+                )
+            )
         if declared := self.down - self.ghosts:
             found.append(
                 Finding(
                     Verdict.INCONCLUSIVE,
-                    f"{RUNNING}: partitions are assigned to {nodes('broker', declared)}, which"
+                    f"{RUNNING}: {nodes('broker', declared)} of the cluster file"
                     f" {by_number(declared, 'was', 'were')} not live when the tree was copied: the cluster's state at"
-                    " that moment. In the throwaway a stand-in registered instead, and could be elected leader",
+                    " that moment. In the throwaway a stand-in registered for each that has partitions, and could be"
+                    " elected leader",
                     RUNNING,
                 )
             )
@@ -66,4 +78,5 @@ def assigned_brokers(assigned: Collection[int], *, live: Collection[int], declar
     """Of the copied tree: ``assigned``, the ids in any topic's assignment, and ``live``, those below /brokers/ids; of
     the source's cluster file: ``declared``.
     """
-    return Assigned(frozenset(assigned) - frozenset(declared), frozenset(assigned) - frozenset(live))
+    holding, there, named = frozenset(assigned), frozenset(live), frozenset(declared)
+    return Assigned(holding - named, there - named - holding, (holding | named) - there)

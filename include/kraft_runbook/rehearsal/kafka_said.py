@@ -27,7 +27,11 @@ EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?
 OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
 KILLED = "terminated by SIGKILL; not expected"
 """What the supervisor logs of a process that it was not told to end: the kernel ends one where memory is short."""
-PLACE = (*OUT_OF_MEMORY, KILLED, "No space left on device", "Address already in use", "Too many open files")
+PLACE = (
+    *(*OUT_OF_MEMORY, KILLED, "No space left on device", "Address already in use", "Too many open files"),
+    *("Disk quota exceeded", "Input/output error", "Read-only file system", "Stale file handle"),
+    "Failed to acquire lock on file .lock",
+)
 """What says that the machine is at fault, not the metadata."""
 HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
 """Of these the machine's own memory is no cause: -Xmx is too small for what the process holds."""
@@ -43,8 +47,8 @@ _OF_METADATA = re.compile(
 leadership".
 """
 _PASSING = re.compile(
-    r"\b(?:NotController|NotLeader\w*|ControllerMoved|Timeout|ConnectionLoss|SessionExpired|ZooKeeperClientExpired"
-    r"|ZooKeeperClientTimeout|NodeExists|RejectedExecution|Cancellation|Interrupted)Exception\b"
+    r"\b(?:NotController|NotLeader\w*|ControllerMoved|\w*Timeout|Connect|ConnectionLoss|SessionExpired|SessionMoved"
+    r"|ZooKeeperClientExpired|NodeExists|RejectedExecution|Cancellation|Interrupted)Exception\b"
 )
 """What a copy, or a start, ends of that is over the next time: an election in it, a session that ran out, a wait."""
 _ZNODE = re.compile(
@@ -100,12 +104,17 @@ class KafkaSaid:
 
 def end_at_start_of(lines: Sequence[str]) -> KafkaSaid | None:
     """What ended a broker or a controller at its last start, by its log; None where nothing says so."""
-    starts = [number for number, line in enumerate(lines) if STARTS.match(line)]
-    since = lines[starts[-1] :] if starts else lines
+    since = since_start(lines)
     if said := fatal_of(since, fault=ENDED_AT_START):
         return said
     said = fatal_of(since)
     return said if said is not None and said.fault.startswith(OF_ITS_START) else None
+
+
+def since_start(lines: Sequence[str]) -> Sequence[str]:
+    """A log's lines since the last start: what ended an earlier life of the process was over then."""
+    starts = [number for number, line in enumerate(lines) if STARTS.match(line)]
+    return lines[starts[-1] :] if starts else lines
 
 
 def fatal_of(lines: Iterable[str], *, fault: re.Pattern[str] = FATAL) -> KafkaSaid | None:

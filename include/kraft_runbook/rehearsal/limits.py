@@ -12,8 +12,8 @@ from kraft_runbook.rehearsal.verdict import Finding, Measured, Verdict
 
 BUSY = 2.0
 """A load of so many times the cores: seconds measured beside it are those of the others."""
-THROTTLED = 0.25
-"""Of a CPU quota: where its processes waited for so much more than it gives, their seconds are the quota's."""
+THROTTLED = BUSY - 1
+"""Of a CPU quota: where its processes waited for so much more than it gives, they wanted ``BUSY`` times its cores."""
 LEAST_SHARE = 0.8
 """Of this one's partitions: a copy of fewer is another size, and no measure of this one."""
 

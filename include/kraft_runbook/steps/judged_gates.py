@@ -31,6 +31,7 @@ from kraft_runbook.rehearsal.permission import require_seen_as_throwaway, requir
 from kraft_runbook.rehearsal.whose_fault import beside_an_election, election_in, of_check
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
 from kraft_runbook.runbook.check_results import Verdict as Answer
+from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.migration_gates import asks_hosts
@@ -164,6 +165,11 @@ def judge_gate(
     for each in found:
         cluster.tell(each.what)
     return found
+
+
+def of_the_tree(found: verdict.Finding) -> bool:
+    """Whether a check of the tree alone failed: who runs is no matter then."""
+    return found.verdict is verdict.Verdict.FAILED and found.code in CHECKS and CHECKS[found.code].needs is Needs.TREE
 
 
 def judge_tree(cluster: Cluster) -> tuple[verdict.Finding, ...]:

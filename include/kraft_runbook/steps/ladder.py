@@ -32,7 +32,7 @@ from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook.steps.finalization import finalize_active_controller, forget_zookeeper_secrets
 from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
+from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate, of_the_tree
 from kraft_runbook.steps.node_step import NodeStep, take_step
 from kraft_runbook.steps.rollback import plan_rollback
 from kraft_runbook.steps.run import Run
@@ -169,16 +169,17 @@ class Ladder:
             self.throwaway.usage.spans[COPY] = (span.began_at.timestamp(), span.ended_at.timestamp())
 
     def _judge_start(self, ports: JudgedPorts) -> tuple[Finding, ...]:
-        """The start gate. What it found is forgotten where a seat has ended meanwhile, of a znode for one: its port may
-        be open, and it may lead, before it has read all. Raises StepFailed then.
+        """The start gate. Of what it found, the tree's alone is kept where a seat has ended meanwhile, of a znode for
+        one: its port may be open, and it may lead, before it has read all. Raises StepFailed then.
         """
         known = list(self.found)
         found = self._judge(Gate.START)
         try:
             self.await_a_controller()
         except StepFailed:
-            self.found = known
-            ports.judged.discard(Gate.START)
+            if self.throwaway.ended(seat.service for seat in self.cluster.spec.brokers):
+                self.found = [each for each in self.found if each in known or of_the_tree(each)]
+                ports.judged.discard(Gate.START)
             raise
         return found
 

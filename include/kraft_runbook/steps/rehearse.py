@@ -45,6 +45,7 @@ from kraft_runbook.rehearsal.kafka_said import (
     fatal_of,
     heap_is_full,
     place_at_fault,
+    since_start,
 )
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
@@ -447,7 +448,7 @@ def _known_fault(
     for service, lines in logs:
         if place := place_at_fault(lines):
             return Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}"), None
-    faults = [found for service, lines in logs if service in controllers and (found := fatal_of(lines))]
+    faults = [found for service, lines in logs if service in controllers and (found := fatal_of(since_start(lines)))]
     died = next((each for each in faults if each.of_metadata and not each.passing), None)
     if died is not None and rung in (Rung.FORWARD, Rung.FORWARD_AGAIN):
         said = f"Kafka's own copy ended its controllers: {died}"

@@ -60,10 +60,10 @@ class Processors:
 
     def load(self, average: float) -> float:
         """A load average of the machine as one to hold against ``cores``. That of a machine counts all its processors,
-        so a quota has its part of it; what its own processes wait for, ``waited`` says. Where that can't be read, or a
-        cpuset is as small, the load stays what it is: too high rather than too low.
+        so a quota has its part of it; what its own processes wait for, ``waited`` says. Where that can't be read
+        (a cpuset alone has no such count) the load stays what it is: too high rather than too low.
         """
-        if self.cores < self.allowed and self.waited() is not None:
+        if self.cores < self.machine and self.waited() is not None:
             return average * self.cores / self.machine
         return average
 
