@@ -28,8 +28,10 @@ def unlimited(name: str, value: str) -> str | None:
     """A value of the same form that limits nothing, for such a setting or the rate of an address. None: Kafka can't
     read ``value``, and a broker has no limit by it, so it stays. Overrides lose their hosts: a seat would look them up.
     """
+    if name == RATE_OF_AN_IP:  # Kafka's copy reads it as a double, which takes ASCII digits alone
+        return NONE if java_int(value) is not None and value.isascii() else None
     if of_any_listener(name) != OVERRIDES:
-        return None if java_int(value if name == RATE_OF_AN_IP else trim(value)) is None else NONE
+        return None if java_int(trim(value)) is None else NONE
     counts = [each.rpartition(":") for each in _BETWEEN.split(trim(value)) if each]
     read = counts and all(colon and java_int(trim(count)) is not None for _, colon, count in counts)
     return f"127.0.0.1:{NONE}" if read else None
