@@ -271,7 +271,7 @@ class ThrowawayCluster:
         self,
         services: Iterable[str],
         *,
-        processes: Callable[[Layout], Mapping[str, supervision.Process]] = supervision.processes,
+        processes: Processes = supervision.processes,
     ) -> tuple[str, ...]:
         """Those of these that have ended by themselves."""
         running = processes(self.here)

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.limits import why_busy
 from kraft_runbook.rehearsal.verdict import MISMATCH, TREE_CHANGED, Finding, Verdict
@@ -106,12 +105,9 @@ def of_a_start(service: str, said: KafkaSaid, source: ClusterSpec, spec: Cluster
     time. ``source``: the cluster file; ``spec``: the throwaway's.
     """
     verdict = Verdict.INCONCLUSIVE if said.passing else Verdict.FAILED
-    named = "" if said.where else settings_named(said, source, spec, of_a_broker=service in _services(spec.brokers))
+    of_a_broker = service in {each.service for each in spec.brokers}
+    named = "" if said.where else settings_named(said, source, spec, of_a_broker=of_a_broker)
     return Finding(verdict, f"{service} ended at its start: {said}{named}")
-
-
-def _services(nodes: Iterable[Broker]) -> set[str]:
-    return {each.service for each in nodes}
 
 
 def settings_named(said: KafkaSaid, source: ClusterSpec, spec: ClusterSpec, *, of_a_broker: bool) -> str:
